@@ -58,9 +58,9 @@ def test_no_public_name_has_two_meanings():
 
 
 # Words that had several units or meanings (CONTRIBUTING.md, "Words"), and where one is still right: options keep their
-# names, a scheme its hidden old setting, and levels of a comparison are texts such as "auto".
+# names, and levels of a comparison are texts such as "auto".
 VAGUE = {"bandwidth", "cutoff", "score_cutoff", "spread", "spreads", "realisable", "physically_consistent"}
-KEPT = {"cutoff": {"regression/schemes/filtered_balance.py", "compare/protocol.py"}}
+KEPT = {"cutoff": {"compare/protocol.py"}}
 
 
 def named(tree: ast.Module) -> Iterator[str]:

@@ -51,6 +51,14 @@ def friction_alone(log: Log) -> Log:
     return replace(log, tau=tau)
 
 
+def light_wrist(log: Log) -> Log:
+    """The friction of the third joint is ten times its other torques."""
+    tau = np.array(log.tau)
+    tau[:, 2] += 10.0 * np.std(tau[:, 2]) * np.tanh(np.gradient(log.q[:, 2], log.t) / 0.05)
+    tau[:, 2] += 0.3 * np.std(log.tau[:, 2]) * np.random.default_rng(0).normal(size=len(log))
+    return replace(log, tau=tau)
+
+
 def exchanged_positions(log: Log) -> Log:
     return replace(log, q=log.q[:, [0, 2, 1]])
 

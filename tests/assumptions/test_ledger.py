@@ -7,7 +7,17 @@ import re
 
 import numpy as np
 import pytest
-from arms import Change, exchanged_positions, friction_alone, ledger, of_clock, of_position, of_slip, of_torque
+from arms import (
+    Change,
+    exchanged_positions,
+    friction_alone,
+    ledger,
+    light_wrist,
+    of_clock,
+    of_position,
+    of_slip,
+    of_torque,
+)
 
 # A planted size lies within four standard errors: a chance of one in ten thousand that it does not, with 19 degrees
 # of freedom of one in a thousand.
@@ -73,6 +83,15 @@ def test_a_torque_of_friction_alone_has_no_scale() -> None:
     assert scale.suspect.name == "torque scale of 'q2'"
     assert scale.estimate == pytest.approx(-1.0, abs=0.05)
     assert "Almost nothing of the torque of 'q2'" in scale.sentence
+
+
+def test_a_delay_of_friction_alone_is_not_confirmed() -> None:
+    """What is late without friction shows no delay here, and what is late with friction would."""
+    found = ledger(light_wrist)
+    delays = {e.suspect.joint: e for e in found.entries if e.suspect.kind == "delay"}
+    assert delays["q3"].answer == "not testable"
+    assert delays["q2"].answer == "confirmed"
+    assert len({e.suspect.name for e in found.entries}) == len(found.entries)
 
 
 def test_joints_that_no_rigid_body_explains_together_contradict_one_another() -> None:

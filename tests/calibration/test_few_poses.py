@@ -61,3 +61,18 @@ def test_poses_beyond_the_fitted_joint_ranges_are_counted_apart() -> None:
     points = verdict_of(sy.calibrate(arm.robot, near, holdout=wide)).points
     assert any("exceed the joint ranges" in p for p in points)
     assert not any("exceed" in p for p in verdict_of(sy.calibrate(arm.robot, wide, holdout=near)).points)
+
+
+def test_a_small_gain_by_few_poses_of_a_small_volume_does_not_change_the_description() -> None:
+    # Errors near those of the sensor, and 14 poses of small motions: the parameters would err elsewhere.
+    arm, rng = planted(4, 0.25), np.random.default_rng(7)
+    columns = point_table(arm, rng.uniform(-0.5, 0.5, (14, 6)), 1, NOISE, rng)
+    forced = sy.calibrate(arm.robot, columns, effects=("offsets", "axes"))
+    found = sy.calibrate(arm.robot, columns)
+    assert forced.effects == ("offsets", "axes")
+    assert found.choice.rejected
+    assert not found.effects
+    assert "too few" in verdict_of(found).headline
+    assert any("--effects" in p for p in verdict_of(found).points)
+    # Stated effects are compared with the description all the same.
+    assert forced.left_out["nominal"].effects == ()

@@ -20,10 +20,11 @@ from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 
 SCHEMES = [
-    "dynamic", "power", "filtered-dynamic:cutoff=9.11", "filtered-dynamic:cutoff=20,order=3,torque=trapezoid",
-    "filtered-dynamic:cutoff=9.11,torque=paper", "filtered-power:cutoff=9.11", "filtered-power:cutoff=5,work=trapezoid",
+    "dynamic", "power", "filtered-dynamic:cutoff_hz=1.45", "filtered-dynamic:cutoff_hz=3.18,order=3,torque=trapezoid",
+    "filtered-dynamic:cutoff_hz=1.45,torque=paper", "filtered-power:cutoff_hz=1.45",
+    "filtered-power:cutoff_hz=0.8,work=trapezoid",
     "momentum:samples=8", "momentum:window=0.05,torque=trapezoid", "momentum:samples=20,consecutive=yes",
-    "momentum:samples=9,still=0", "filtered-dynamic:cutoff=30,still=0", "energy:samples=5",
+    "momentum:samples=9,still=0", "filtered-dynamic:cutoff_hz=4.77,still=0", "energy:samples=5",
     "energy:samples=5,consecutive=yes", "energy:window=0.1,growing=yes",
 ]  # fmt: skip
 

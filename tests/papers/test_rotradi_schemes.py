@@ -29,6 +29,9 @@ L2 = 0.45
 SMOOTH = ("viscous", Coulomb(smooth=0.02))
 
 
+FILTERED_POWER = f"filtered-power:cutoff_hz={RATE / (2.0 * np.pi)}"
+
+
 def f1(x: np.ndarray, period: float = PERIOD) -> np.ndarray:
     a = np.exp(-period * RATE)
     return lfilter([RATE, -RATE], [1.0, -a], x, axis=0)
@@ -88,10 +91,10 @@ def in_print(scheme: str, log: Log) -> tuple[np.ndarray, np.ndarray]:
 
 GENERAL = {
     "dynamic": "dynamic",
-    "filtered-dynamic": f"filtered-dynamic:cutoff={RATE},torque=paper,still=0",
+    "filtered-dynamic": f"filtered-dynamic:cutoff_hz={RATE / (2.0 * np.pi)},torque=paper,still=0",
     "energy": "energy:samples=1,growing=yes,work=trapezoid",
     "power": "power",
-    "filtered-power": f"filtered-power:cutoff={RATE},work=paper",
+    "filtered-power": f"{FILTERED_POWER},work=paper",
 }
 
 
@@ -156,7 +159,7 @@ def test_the_printed_filtered_power_is_singular(log: Log) -> None:
     ("printed", "held", "before", "after"),
     [
         ("energy:samples=1,growing=yes,work=trapezoid", "energy:samples=1,growing=yes", 10.0, 0.1),
-        (f"filtered-power:cutoff={RATE},work=paper", f"filtered-power:cutoff={RATE}", 2.0, 0.1),
+        (f"{FILTERED_POWER},work=paper", FILTERED_POWER, 2.0, 0.1),
     ],
 )
 def test_work_of_a_held_torque_is_exact(printed: str, held: str, before: float, after: float, log: Log) -> None:

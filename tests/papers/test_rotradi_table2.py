@@ -25,10 +25,10 @@ SEEDS = {"smooth": 20, "stick": 4}
 # As in the paper, errata corrected: signals as measured, all of the log, ordinary least squares.
 PAPER = {
     "dynamic": "dynamic",
-    "filtered-dynamic": f"filtered-dynamic:cutoff={RATE},torque=paper,still=0",
+    "filtered-dynamic": f"filtered-dynamic:cutoff_hz={RATE / (2.0 * np.pi)},torque=paper,still=0",
     "energy": "energy:samples=1,growing=yes,work=trapezoid",
     "power": "power",
-    "filtered-power": f"filtered-power:cutoff={RATE},work=paper",
+    "filtered-power": f"filtered-power:cutoff_hz={RATE / (2.0 * np.pi)},work=paper",
 }
 OURS = ("dynamic", "filtered-dynamic", "momentum", "energy", "power", "filtered-power")
 

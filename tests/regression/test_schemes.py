@@ -14,14 +14,14 @@ from steelyard.regression.schemes import make_scheme, paper_motion
 
 # Torques of these motions are smooth between the samples, unlike a controller's.
 INTEGRAL = {
-    "filtered-dynamic": "filtered-dynamic:cutoff=9.11,torque=trapezoid,still=0",
-    "filtered-dynamic of order 3": "filtered-dynamic:cutoff=20,order=3,torque=trapezoid,still=0",
+    "filtered-dynamic": "filtered-dynamic:cutoff_hz=1.45,torque=trapezoid,still=0",
+    "filtered-dynamic of order 3": "filtered-dynamic:cutoff_hz=3.18,order=3,torque=trapezoid,still=0",
     "momentum, short": "momentum:window=0.08,consecutive=yes,torque=trapezoid,still=0",
     "momentum, sliding": "momentum:window=0.2,torque=trapezoid,still=0",
     "momentum, long": "momentum:window=0.08,growing=yes,torque=trapezoid,still=0",
     "energy, short": "energy:window=0.08,consecutive=yes,work=trapezoid",
     "energy, long": "energy:window=0.08,growing=yes,work=trapezoid",
-    "filtered-power": "filtered-power:cutoff=9.11,work=trapezoid",
+    "filtered-power": "filtered-power:cutoff_hz=1.45,work=trapezoid",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.actuators.drive_structure import FIRST_POSITION, FIRST_VELOCITY, DriveStructure
 from steelyard.actuators.rollout import MOST_DELAY, Rollouts
 from steelyard.errors import SteelyardError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, one_blas_thread
 
 # Typical values, for scaling and for effects that the linear start does not have. They only define the start of a
 # search: friction of a tenth of the largest load, a Stribeck velocity of a slow motion, a filter of one 50 Hz frame.
@@ -170,11 +170,12 @@ class _Search:
 
         if not self.free:
             raise SteelyardError("All parameters of the drive are given; there is nothing to estimate.")
-        return least_squares(
-            self.residual, self._inside(x0, 1e-6),
-            jac=lambda x: self.both(x)[1], bounds=(self._least, self._most), x_scale=self.unit, loss="soft_l1",
-            f_scale=scale, max_nfev=most, ftol=tolerance, xtol=1e-3 * tolerance**0.5,
-        )  # fmt: skip
+        with one_blas_thread():
+            return least_squares(
+                self.residual, self._inside(x0, 1e-6),
+                jac=lambda x: self.both(x)[1], bounds=(self._least, self._most), x_scale=self.unit, loss="soft_l1",
+                f_scale=scale, max_nfev=most, ftol=tolerance, xtol=1e-3 * tolerance**0.5,
+            )  # fmt: skip
 
     def result(self, x: Array, scale: float, evaluations: int) -> DriveFit:
         residual, jacobian = self.both(x)

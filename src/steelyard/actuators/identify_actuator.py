@@ -18,7 +18,7 @@ from steelyard.actuators.rollout import Rollouts
 from steelyard.actuators.separable import separability, unpredictable_because
 from steelyard.actuators.uncertainty import covariance_of
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, one_blas_thread
 
 # Number of compared samples in the fit: enough to determine each excited parameter to 1 %, and a fit takes seconds.
 _SAMPLES = 3000
@@ -208,7 +208,8 @@ def _joined(groups: list[str]) -> list[str]:
 
 
 def _model(choice: ChosenDrive, name: str) -> tuple[DriveModel, float]:
-    covariance, memory = covariance_of(choice.fit, choice.rollouts)
+    with one_blas_thread():
+        covariance, memory = covariance_of(choice.fit, choice.rollouts)
     s = choice.structure
     model = DriveModel(
         s.kind, s.friction, choice.fit.values, choice.fit.free, covariance,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import permutations
 
@@ -89,6 +89,16 @@ def neighbours(robot: Robot) -> Iterator[tuple[int, int]]:
 
 
 def delays(robot: Robot) -> Iterator[Suspect]:
+    yield from _with_harm(_delays(robot))
+
+
+def _with_harm(suspects: Iterable[Suspect]) -> list[Suspect]:
+    """Add suspects that give the harm of others: friction is late, too, though its shape is too uncertain to tell."""
+    told = list(suspects)
+    return [*told, *(replace(s, only_harm=True, change=None) for s in told)]
+
+
+def _delays(robot: Robot) -> Iterator[Suspect]:
     fix, test = "Give --delay, or log torques and positions with one clock.", "move faster, with more reversals"
     change = change_of("delay", "delays", "", "s", "The delay of the torques", "Log them with one clock.")
     yield Suspect("delays", "delay", "", "s", "Torques have no delay relative to positions.", fix, test, change=change)
@@ -105,13 +115,18 @@ def delays(robot: Robot) -> Iterator[Suspect]:
 
 
 def delay_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), along.frictionless_torque)
-    yield all_joints(-rate)
-    for j in range(rate.shape[1]):
-        yield {j: -rate[:, j]}
+    for torque in (along.frictionless_torque, along.torque):
+        rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), torque)
+        yield all_joints(-rate)
+        for j in range(rate.shape[1]):
+            yield {j: -rate[:, j]}
 
 
 def smoothings(robot: Robot) -> Iterator[Suspect]:
+    yield from _with_harm(_smoothings(robot))
+
+
+def _smoothings(robot: Robot) -> Iterator[Suspect]:
     # Noisy accelerations have the same effect: smoothing the model torque improves the fit.
     fix = "Log the torque unfiltered and positions without noise, or lower the cut-off (--cutoff)."
     test = "move faster, with more reversals"
@@ -124,10 +139,11 @@ def smoothings(robot: Robot) -> Iterator[Suspect]:
 
 
 def smoothing_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    bend = along.dense.part_by_part(lambda x, m: _second_derivative(x, m.filter.period), along.frictionless_torque)
-    yield all_joints(bend)
-    for j in range(bend.shape[1]):
-        yield {j: bend[:, j]}
+    for torque in (along.frictionless_torque, along.torque):
+        bend = along.dense.part_by_part(lambda x, m: _second_derivative(x, m.filter.period), torque)
+        yield all_joints(bend)
+        for j in range(bend.shape[1]):
+            yield {j: bend[:, j]}
 
 
 def _second_derivative(x: Array, period: float) -> Array:

@@ -145,9 +145,13 @@ def _extended(rows: LedgerRows, sources: list[int], courses: tuple[Course, ...])
         factors = np.ones((rows.blocks, len(take)))
         for at, (n, _) in enumerate(changed, len(own)):
             factors[:, at] = values[n]
-        grams = e.grams[:, take[:, None], take] * factors[:, :, None] * factors[:, None, :]
+        grams, near = (
+            None if g is None else g[:, take[:, None], take] * factors[:, :, None] * factors[:, None, :]
+            for g in (e.grams, e.near)
+        )
+        assert grams is not None
         places = np.array([*columns, *(rows.rank + len(kept) + n for n, _ in changed)], dtype=np.int64)
-        equations.append(EquationSums(places, grams, e.rows))
+        equations.append(EquationSums(places, grams, e.rows, near, e.near_rows))
     suspects = [rows.suspects[k] for k in kept]
     suspects += [_suspect(rows.suspects[k], course) for k, course in zip(sources, courses, strict=True)]
     return replace(rows, suspects=tuple(suspects), equations=tuple(equations), courses=courses)

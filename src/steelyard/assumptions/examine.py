@@ -73,11 +73,11 @@ def examine_assumptions(
         standard_errors: Standard errors of the base parameters.
     """
     with one_blas_thread():
-        rows = ledger_rows(study, model)
+        rows = ledger_rows(study, model, reversals=not judges.logs)
         if rows is None or rows.blocks < 4:
             return None
         rows = add_changes(rows)
-        judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
+        judged = ledger_rows(judges, model, _JUDGING_ROWS, reversals=True) if judges.logs else None
         weights = 1.0 / np.maximum(rmse, 1e-12)
         logs = None if judged is None else ValidationLogs(add_changes(judged, rows.courses), weights)
         return _LedgerBuilder(study, model, rows, logs, rmse, nrmse, standard_errors).ledger()
@@ -132,7 +132,9 @@ class _LedgerBuilder:
         left, fit = trials[best]
         doubt = float(doubt_of(before - left)) / max(float(before.sum()), 1e-300)
         sure = quantile(1.0 - FALSE_REFUTATIONS / len(used), self.rows.blocks - 1)
-        if places[best] in self.accepted or gains[best] <= max(sure * doubt, float(np.max(self.now.total_gain))):
+        if places[best] in self.accepted or gains[best] <= max(
+            sure * doubt, float(np.max(self.now.total_gain, where=self._tested, initial=0.0))
+        ):
             return False
         if normals.share_with_other_sign(best, fit) > _UNEXPLAINED:
             return False
@@ -232,9 +234,13 @@ class _LedgerBuilder:
         courses = [course.tries for course in self.rows.courses]
         return np.array([1] * (len(self.rows.suspects) - len(courses)) + courses)
 
+    @cached_property
+    def _tested(self) -> Mask:
+        return np.array([not s.only_harm for s in self.rows.suspects])
+
     def _significant(self, now: Estimates) -> list[int]:
         """Return the significant suspects at a family-wise false-alarm rate (Holm 1979)."""
-        testable = np.flatnonzero((now.error > 0.0) & (now.share > 0.0))
+        testable = np.flatnonzero((now.error > 0.0) & (now.share > 0.0) & self._tested)
         p = each_two_sided(now.value[testable] / now.error[testable], now.freedom[testable])
         p = p * self._tries[testable]
         out = []
@@ -339,8 +345,9 @@ class _LedgerBuilder:
         less = np.minimum(self.normals.rms / np.maximum(before, 1e-300), 1.0)
         harm = Harm.of(judged, plain.moves, self.rmse * less, self.nrmse * less, self.standard_errors)
         of_judges = self._agrees(final)[0]
-        out = []
-        for k, suspect in enumerate(self.rows.suspects):
+        out, harms = [], {s.name: k for k, s in enumerate(self.rows.suspects)}
+        for k in np.flatnonzero(self._tested).tolist():
+            suspect, effect = self.rows.suspects[k], harms[self.rows.suspects[k].name]
             # A rival of an accepted suspect is estimated as if it were the mistake itself.
             shown = plain if any(k in others for others in self.rivals.values()) else final
             shift, freedom = self.shifts.get(k, 0.0), int(self.plain.freedom[k])
@@ -353,11 +360,11 @@ class _LedgerBuilder:
             ends = (value - wide * error, value + wide * error)
             far = max(map(abs, ends)) if has_estimate else np.inf
             near = min(map(abs, ends)) if ends[0] * ends[1] > 0.0 else 0.0
-            percent = [harm.percent(k, x, described) for x in (value, near, far)]
+            percent = [harm.percent(effect, x, described) for x in (value, near, far)]
             elsewhere = percent[1]
             if self.judged is not None and k in self.shared:
-                percent[1] = harm.percent(k, near, True)
-            sigmas = [harm.sigmas(k, x) for x in (value, far)]
+                percent[1] = harm.percent(effect, near, True)
+            sigmas = [harm.sigmas(effect, x) for x in (value, far)]
             harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= SAFE_SIGMAS
             # Of two that were accepted one after the other, the later may explain what the first was accepted for.
             refuted = k in self.accepted and near > 0.0

@@ -52,14 +52,14 @@ class Harm:
         for e, equation in enumerate(rows.equations):
             own = equation.columns < rank
             change = moves[equation.columns[own]]
-            gram = equation.total[:-1, :-1]
+            gram = equation.everywhere[:-1, :-1]
             suspects = equation.columns[~own] - rank
             theta = gram[np.ix_(own, own)]
             clean[e] = np.sum(change * (theta @ change), axis=0)
             repeated[e] = clean[e]
             across = np.sum(change[:, suspects] * gram[np.ix_(own, ~own)], axis=0)
             repeated[e, suspects] += np.diag(gram)[~own] - 2.0 * across
-            scale = equation.count * max(float(rmse[e]), 1e-12) ** 2
+            scale = max(float(rmse[e]), 1e-12) ** 2
             repeated[e], clean[e] = np.maximum(repeated[e], 0.0) / scale, clean[e] / scale
         estimated = errors > 0.0
         moved = np.max(np.abs(moves[estimated]) / errors[estimated, None], axis=0, initial=0.0)

@@ -40,13 +40,18 @@ class EquationSums:
 
     Attributes:
         columns: Indices of its columns among all parameters, then all suspects.
-        grams: [A S y]ᵀ[A S y], shape (blocks, columns + 1, columns + 1).
-        rows: Number of rows in each block.
+        grams: [A S y]ᵀ[A S y] of the rows away from reversals, shape (blocks, columns + 1, columns + 1).
+        rows: Number of these rows in each block.
+        near: The same as `grams` for the rows near reversals of the joint, where the shape of friction is uncertain.
+            They show harm, but no estimate. None if they are left out.
+        near_rows: Number of these rows.
     """
 
     columns: Index
     grams: Array
     rows: Array
+    near: Array | None = None
+    near_rows: float = 0.0
 
     @cached_property
     def total(self) -> Array:
@@ -55,6 +60,13 @@ class EquationSums:
     @property
     def count(self) -> float:
         return max(float(self.rows.sum()), 1.0)
+
+    @property
+    def everywhere(self) -> Array:
+        """Mean of the products over all rows in motion."""
+        if self.near is None:
+            return np.asarray(self.total / self.count)
+        return np.asarray((self.total + self.near.sum(axis=0)) / (self.count + self.near_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +103,7 @@ def ledger_rows(
     model: Model,
     enough: int = LEDGER_ROWS,
     change: Callable[[Motion], Motion] | None = None,
+    reversals: bool = False,
 ) -> LedgerRows | None:
     """Sum the rows of the beginnings of a study's logs; None if they are too short.
 
@@ -99,17 +112,18 @@ def ledger_rows(
         model: Fitted model.
         enough: Rows used per equation.
         change: Correction that is applied to every motion first.
+        reversals: Whether rows near reversals are summed as well, to show harm.
     """
     numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
     if change is not None:
         # Joint loads of a corrected motion are those of the corrected model.
         carrier = None if study.carrier is None else model
         numbered = [(k, with_history(study.dynamics, change(m), carrier)) for k, m in numbered]
-    return _rows_of_motions(study, model, [(k, align_rows(m)) for k, m in numbered if m.long_enough], enough)
+    return _rows_of_motions(study, model, [(k, align_rows(m)) for k, m in numbered if m.long_enough], enough, reversals)
 
 
 def _rows_of_motions(
-    study: Study, model: Model, numbered: Sequence[tuple[int, Motion]], enough: int
+    study: Study, model: Model, numbered: Sequence[tuple[int, Motion]], enough: int, reversals: bool
 ) -> LedgerRows | None:
     """Sum the rows of motions, each with the index of its log; other arguments as for `ledger_rows`."""
     base, robot = study.base, study.robot
@@ -132,7 +146,7 @@ def _rows_of_motions(
             free = np.ones((part.rows, robot.dof), dtype=bool)
             moving.append(free if still is None else ~still[at][part.keep])
     joined = columns_of(ModelledMotion(stretched, model))
-    suspects, free = suspects_of(robot), np.concatenate(moving) & far_from_reversals(stretched)
+    suspects, free, far = suspects_of(robot), np.concatenate(moving), far_from_reversals(stretched)
     equations = []
     for e, joint in enumerate(used):
         own = joined[:, joint]
@@ -141,7 +155,7 @@ def _rows_of_motions(
         stays = free[:, joint]
         whole = np.column_stack([table[:, :-1], own[:, nonzero], table[:, -1]])[stays]
         places = np.concatenate([traced.equations[e].among(base.independent)[1], base.rank + nonzero])
-        equations.append(_equation(whole, places, blocks[stays], int(blocks[-1]) + 1))
+        equations.append(_equation(whole, places, blocks[stays], int(blocks[-1]) + 1, far[stays, joint], reversals))
     count = int(blocks[-1]) + 1
     firsts = np.searchsorted(blocks, np.arange(count))
     numbers = np.concatenate([np.full(rows, k) for k, rows in counts])
@@ -160,9 +174,15 @@ def _within(folds: Index) -> Index:
     return out
 
 
-def _equation(whole: Array, places: Index, blocks: Index, count: int) -> EquationSums:
-    grams, rows = np.zeros((count, whole.shape[1], whole.shape[1])), np.zeros(count)
+def _equation(whole: Array, places: Index, blocks: Index, count: int, far: Mask, reversals: bool) -> EquationSums:
+    grams = _block_grams(whole[far], blocks[far], count)
+    near = _block_grams(whole[~far], blocks[~far], count) if reversals else None
+    return EquationSums(places, grams, np.bincount(blocks[far], minlength=count).astype(float), near, float(sum(~far)))
+
+
+def _block_grams(whole: Array, blocks: Index, count: int) -> Array:
+    out = np.zeros((count, whole.shape[1], whole.shape[1]))
     for b in range(count):
         part = whole[blocks == b]
-        grams[b], rows[b] = part.T @ part, len(part)
-    return EquationSums(places, grams, rows)
+        out[b] = part.T @ part
+    return out

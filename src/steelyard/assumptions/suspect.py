@@ -31,6 +31,7 @@ class Suspect:
         change: Suspect of a change of this number during the logs, or None.
         changes_only: Whether only its change is tested, since the number itself is a parameter.
         of_time: Whether it is a change during the logs, which other logs do not repeat.
+        only_harm: Whether it only gives the harm of the suspect of the same name, including its effect on friction.
     """
 
     family: str
@@ -47,6 +48,7 @@ class Suspect:
     change: Suspect | None = None
     changes_only: bool = False
     of_time: bool = False
+    only_harm: bool = False
 
     @property
     def whole(self) -> str:

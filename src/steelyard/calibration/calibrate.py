@@ -17,8 +17,10 @@ from steelyard.calibration.faults import find_faults
 from steelyard.calibration.joint_effects import EFFECTS, Deviations, postures_of
 from steelyard.calibration.pose_table import PoseTable, as_pose_table
 from steelyard.calibration.table_mistakes import refuse_mistakes
+from steelyard.calibration.weights import shown_error
 from steelyard.errors import LogError, SteelyardError
 from steelyard.gravity.gravity_model import GravityModel
+from steelyard.ground.arrays import IndexArray, one_blas_thread
 from steelyard.ground.progress import report_progress
 from steelyard.robot.load import RobotLike, load_robot
 from steelyard.robot.robot import Robot
@@ -75,21 +77,34 @@ def calibrate(
         raise LogError(f"{table.source}: has {len(table)} poses; {_FEWEST} are needed at least, 30 are reasonable.")
     for name in effects or ():
         EFFECTS[name]  # refuses unknown names
-    chain = Chain(described, described.moving_frame(frame), _weights(described, gravity))
-    report_progress("Finding the sensor and the tool", 0.1)
-    refuse_mistakes(chain, table)
-    start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
-    firsts = table.measurement.start(chain.tips(table.q))
-    fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []
-    setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
-    report_progress("Looking for wrong readings", 0.2)
-    faults = find_faults(start, setup, table.row_numbers)
-    table, setup = replace(table, measurement=faults.measurement), faults.setup
-    start = replace(start, measurement=faults.measurement)
-    report_progress("Choosing the model", 0.4)
-    choice = choose_effects(None if effects is None else [tuple(effects)], start, setup)
-    report_progress("Computing error bars", 0.8)
-    return _result(chain, table, apart, choice, faults.findings, gravity)
+    with one_blas_thread():  # the matrices are small; a second thread only adds load
+        chain = Chain(described, described.moving_frame(frame), _weights(described, gravity))
+        report_progress("Finding the sensor and the tool", 0.1)
+        refuse_mistakes(chain, table)
+        start = Problem.of(Deviations.of(chain, ()), postures_of(chain, table.q, table.approach), table.measurement)
+        firsts = table.measurement.start(chain.tips(table.q))
+        fits = [fit_deviations(start, first) for first in firsts] if len(firsts) > 1 else []
+        setup = min(fits, key=lambda fit: sum(fit.stds.values())).setup if fits else firsts[0]
+        report_progress("Looking for wrong readings", 0.2)
+        faults = find_faults(start, setup, table.row_numbers)
+        if apart is not None and faults.moved and apart.source == table.source:
+            apart = _in_sessions(apart, table.row_numbers[list(faults.moved)])
+        table, setup = replace(table, measurement=faults.measurement), faults.setup
+        start = replace(start, measurement=faults.measurement)
+        report_progress("Choosing the model", 0.4)
+        choice = choose_effects(effects, start, setup)
+        report_progress("Computing error bars", 0.8)
+        result = _result(chain, table, apart, choice, faults.findings, gravity)
+        if effects is not None or not result.doubtful:
+            return result
+        stays = (*faults.findings, _why_described(result))
+        return _result(chain, table, apart, choice.of_description(result.effects), stays, gravity)
+
+
+def _in_sessions(apart: PoseTable, moved: IndexArray) -> PoseTable:
+    """Assign poses of a hold-out to the sessions that begin at rows of the same file."""
+    sessions = np.searchsorted(np.sort(moved), apart.row_numbers, side="right")
+    return replace(apart, measurement=apart.measurement.with_sessions(sessions))
 
 
 def _weights(robot: Robot, gravity: GravityModel | None) -> Robot | None:
@@ -125,11 +140,24 @@ def _result(
     )
 
 
+def _why_described(result: Calibration) -> str:
+    """Sentence: why the description stays although left-out poses are better without it."""
+    channel, full = next(iter(result.left_out["full"].mean.items()))
+    before = result.left_out["nominal"].mean[channel]
+    return (
+        f"With {', '.join(result.effects)}, left-out poses have an error of {shown_error(full, channel)} instead of "
+        f"{shown_error(before, channel)}, but outside of these {len(result.table)} poses the parameters alone add "
+        f"about {shown_error(result.volume['outside'], channel)}. So the description stays. Measure about "
+        f"{result.enough_poses} poses; or state the effects (--effects {','.join(result.effects)}) to use them."
+    )
+
+
 def _stage(choice: EffectChoice, name: str, effects: tuple[str, ...]) -> StageFit:
     """A smaller model than the chosen one, fitted on its own."""
     problem = choice.problem
-    if effects == problem.deviations.effects:
-        return StageFit(name, problem, choice.fit, uncertainty_of(problem, choice.fit))
+    for own, fit in ((problem, choice.fit), *choice.steps):
+        if effects == own.deviations.effects:
+            return StageFit(name, own, fit, uncertainty_of(own, fit))
     smaller = Problem.of(Deviations.of(problem.deviations.chain, effects), problem.postures, problem.measurement)
     values_by_name = dict(zip(problem.deviations.names, choice.fit.values, strict=True))
     values = np.array([values_by_name.get(n, 0.0) for n in smaller.deviations.names])

@@ -20,13 +20,16 @@ from steelyard.calibration.joint_effects import EFFECTS, postures_of
 from steelyard.calibration.pose_table import PoseTable
 from steelyard.calibration.weights import distances
 from steelyard.gravity.gravity_model import GravityModel
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.short_repr import short_repr
 from steelyard.robot.robot import Robot
 
 # Random postures for the error outside of the measured volume.
 _POSTURES = 500
+# Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
+# more than half of the residual variance to the error.
+_TOO_FEW = 1.25
 
 
 @short_repr
@@ -159,6 +162,27 @@ class Calibration(OutcomeWithPage):
         """
         return int(np.ceil(len(self.table) * max(self.overfit - 1.0, 0.0) / 0.1))
 
+    @property
+    def few_poses(self) -> bool:
+        """Whether the parameters add more than half of the residual variance to the error of left-out poses."""
+        return self.overfit > _TOO_FEW
+
+    @cached_property
+    def local(self) -> bool:
+        """Whether the error outside of the measured volume, parameters included, may exceed that of the description."""
+        nominal, full = (next(iter(self.left_out[name].mean.values())) for name in ("nominal", "full"))
+        return bool(self.volume["outside"] ** 2 + full**2 > nominal**2)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a gain that few poses show within their volume is too small for a description of the whole workspace.
+
+        Left-out poses are from the same volume. If the parameters may do harm elsewhere, the gain must be clear: at
+        least half of the variance of the description's error.
+        """
+        nominal, full = (next(iter(self.left_out[name].mean.values())) for name in ("nominal", "full"))
+        return self.few_poses and full**2 > 0.5 * nominal**2 and self.local
+
     def shown(self, effect: str) -> bool:
         """Whether an `effect` is significant: without it, left-out poses are worse by two standard errors."""
         better, error = self.choice.evidence.get(effect, (0.0, 1.0))
@@ -181,7 +205,8 @@ class Calibration(OutcomeWithPage):
         q = np.random.default_rng(0).uniform(low, np.maximum(high, low), (_POSTURES, len(low)))
         q[:, still] = self.table.q[0, still]
         anywhere = Problem.of(own.problem.deviations, postures_of(self.chain, q), own.problem.measurement)
-        inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
+        with one_blas_thread():
+            inside, outside = tool_stds(own.problem, anywhere, own.fit, own.uncertainty)
         box = np.array([tips.position.min(axis=0), tips.position.max(axis=0)])
         reach = self.chain.tips(q).position
         part = np.prod(np.ptp(box, axis=0)) / max(float(np.prod(np.ptp(reach, axis=0))), 1e-300)
@@ -193,7 +218,8 @@ class Calibration(OutcomeWithPage):
         """The deviations that this kind of measurement can identify on this robot, for any set of poses."""
         own = self.stages["full"]
         effects = tuple(e for e in ("offsets", "axes", "compliance") if e in self.effects or e != "compliance")
-        return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
+        with one_blas_thread():
+            return identifiable(self.chain, effects, own.problem.measurement, own.fit.setup)
 
     @property
     def unmoved(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ linear in further effects, so the left-out errors of each set of effects follow 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,6 +105,8 @@ class EffectChoice:
         candidates: All candidates that were tried.
         chosen: The chosen one.
         evidence: Improvement by each chosen effect when it was added, and its standard error.
+        steps: Fits of the sets of effects that were fitted one after the other.
+        rejected: Effects that left-out poses show, but that these poses do not determine well enough.
     """
 
     problem: Problem
@@ -112,6 +114,13 @@ class EffectChoice:
     candidates: tuple[EffectTrial, ...]
     chosen: EffectTrial
     evidence: Mapping[str, tuple[float, float]]
+    steps: tuple[tuple[Problem, Fit], ...] = ()
+    rejected: tuple[str, ...] = ()
+
+    def of_description(self, rejected: tuple[str, ...] = ()) -> EffectChoice:
+        """Return the choice of no effect, with the effects that were `rejected`."""
+        (problem, fit), *_ = self.steps
+        return replace(self, problem=problem, fit=fit, chosen=self.candidates[0], evidence={}, rejected=rejected)
 
 
 def folds_of(q: Array, seed: int = 0) -> Array:
@@ -129,7 +138,7 @@ def folds_of(q: Array, seed: int = 0) -> Array:
 
 
 def choose_effects(
-    deviations: Sequence[Sequence[str]] | None,
+    effects: Sequence[str] | None,
     chain_problem: Problem,
     setup: Setup,
     further: Sequence[str] = FURTHER,
@@ -137,7 +146,7 @@ def choose_effects(
     """Choose effects by left-out poses, and fit them.
 
     Args:
-        deviations: Sets of effects to choose from; None: all.
+        effects: Effects of the model; None: choose.
         chain_problem: Poses and readings, with any parameters.
         setup: First setup.
         further: Effects to try beyond the ladder.
@@ -145,10 +154,10 @@ def choose_effects(
     postures, measurement = chain_problem.postures, chain_problem.measurement
     chain = chain_problem.deviations.chain
     folds = folds_of(postures.q)
-    ladder = LADDER if deviations is None else tuple(tuple(s) for s in deviations)
+    ladder = LADDER if effects is None else ((), tuple(effects))
     steps: list[tuple[Problem, Fit]] = []
-    for effects in ladder:
-        problem = Problem.of(Deviations.of(chain, effects), postures, measurement)
+    for own in ladder:
+        problem = Problem.of(Deviations.of(chain, own), postures, measurement)
         before = steps[-1] if steps else None
         first = before[1].setup if before else setup
         values = _carried(before, problem)
@@ -158,12 +167,12 @@ def choose_effects(
     best, evidence = 0, dict[str, tuple[float, float]]()
     for k in range(1, len(candidates)):
         better = gain(candidates[best], candidates[k])
-        if better[0] > 0.0:
+        if better[0] > 0.0 or effects is not None:
             evidence |= {name: better for name in set(ladder[k]) - set(ladder[best])}
             best = k
     problem, fit = steps[best]
     winner = candidates[best]
-    more = [name for name in further if name not in winner.effects] if deviations is None and len(ladder[best]) else []
+    more = [name for name in further if name not in winner.effects] if effects is None and len(ladder[best]) else []
     if more:
         trials, new_effects = _forward(problem, fit, more, folds, reference)
         if new_effects:
@@ -177,9 +186,10 @@ def choose_effects(
                 problem, fit, winner, evidence = larger, wider, trial, evidence | new_effects
             trials.append(trial)
         candidates += trials
-    if deviations is None and not surely_better(candidates[0], winner):
-        (problem, fit), winner, evidence = steps[0], candidates[0], {}
-    return EffectChoice(problem, fit, tuple(candidates), winner, evidence)
+    choice = EffectChoice(problem, fit, tuple(candidates), winner, evidence, tuple(steps))
+    if effects is None and not surely_better(candidates[0], winner):
+        return choice.of_description()
+    return choice
 
 
 def _carried(before: tuple[Problem, Fit] | None, problem: Problem) -> Array | None:

@@ -204,7 +204,7 @@ def prior_variances(
     variances[fixed] = typical[fixed]
     for turn in range(rounds + 1):
         root = np.sqrt(variances)
-        inverse = np.linalg.inv(np.eye(len(H)) + root[:, None] * H * root)
+        inverse = _inverse(np.eye(len(H)) + root[:, None] * H * root)
         x = root * (inverse @ (root * b))
         before = variances.copy()
         if turn == rounds:
@@ -218,6 +218,15 @@ def prior_variances(
         if np.max(np.abs(np.log(variances / before)), initial=0.0) < 1e-2:
             break
     return variances, np.asarray(x)
+
+
+def _inverse(matrix: Array) -> Array:
+    """Inverse of the identity plus a matrix without negative eigenvalues, which few exact poses make very large."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T)
 
 
 def groups(deviations: Deviations) -> dict[str, list[int]]:
@@ -265,11 +274,11 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
         change = float(np.sqrt(max(step @ gram[:-1, :-1] @ step, 0.0) / len(step)))
         longest = _longest_turn(measurement, setup, step)
         part = min(1.0, 0.5 / max(longest, 1e-12))
-        here = _objective(problem, setup, x, stds, freedom, share, prior)
+        here = _objective(problem, residuals, x, stds, freedom, share, prior)
         for _ in range(_HALVINGS):
             trial = measurement.moved(setup, part * step[: len(step) - len(p)])
             x_trial = x + part * step[len(step) - len(p) :]
-            if _objective(problem, trial, x_trial, stds, freedom, share, prior) <= here:
+            if _objective(problem, problem.residuals(trial, x_trial), x_trial, stds, freedom, share, prior) <= here:
                 setup, x = trial, x_trial
                 break
             part /= 2.0
@@ -283,10 +292,16 @@ def fit_deviations(problem: Problem, setup: Setup, values: Array | None = None, 
 
 
 def _objective(
-    problem: Problem, setup: Setup, values: Array, stds: Mapping[str, float], freedom: float, share: float, prior: Array
+    problem: Problem,
+    residuals: Array,
+    values: Array,
+    stds: Mapping[str, float],
+    freedom: float,
+    share: float,
+    prior: Array,
 ) -> float:
     """Minus the logarithm of the posterior density, up to a constant."""
-    size = distances(problem.measurement, problem.residuals(setup, values))
+    size = distances(problem.measurement, residuals)
     relative, total = size / block_stds(problem.measurement, stds), 0.0
     for k, (rows, _) in enumerate(problem.measurement.blocks):
         r = relative[np.isfinite(size[:, k]), k]

@@ -11,6 +11,7 @@ from steelyard.calibration.joint_effects import EFFECTS
 from steelyard.calibration.trust import verdict_of
 from steelyard.calibration.weights import distances, pose_means, shown_error
 from steelyard.gravity.page import joints_html
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, callout, commands, figure_html, join, paragraph, table_html, whisker
 from steelyard.report.html import Section, render_report
@@ -114,7 +115,7 @@ def _candidates(calibration: Calibration) -> Html:
 def _parameters(calibration: Calibration) -> list[Html]:
     rows = []
     for p in calibration.parameters():
-        half = 1.96 * p["standard_error"]
+        half = HALF_WIDTH_95 * p["standard_error"]
         note = "" if p["determined"] > 0.5 else "hardly determined by these poses"
         rows.append(
             (p["name"], p["unit"], whisker(p["value"], half), Known(p["value"], p["standard_error"]), half, note)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.calibration.column_names import listed, no_joint_column, numbered_joints, plain_name
 from steelyard.calibration.measurement import MEASUREMENTS, Measurement
 from steelyard.calibration.readings import ReadingColumns, recognise_readings
 from steelyard.errors import LogError
@@ -25,12 +26,13 @@ from steelyard.signals.log import Log
 from steelyard.signals.table import Table, open_reader
 
 _JOINT_UNITS = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3}
-_JOINT_COLUMN = re.compile(r"^(?:(?:q|d|joint|theta|pos|position)_?)?(.+?)(?:_(rad|deg|m|mm))?$", re.IGNORECASE)
+_JOINT_COLUMN = re.compile(
+    r"^(?:(?:q|d|joint|theta|pos|position|angle)_?)?(.+?)(?:_(?:position|pos|angle))?(?:_(rad|deg|m|mm))?$"
+)
 # Joints of robots without stops turn a few times at most; larger angles are in degrees.
 _MOST_TURNS = 4.0 * np.pi
 # A sliding joint that is this many times its stroke away is in millimetres; without limits, no robot has 100 m.
 _MOST_STROKES, _LONGEST = 10.0, 100.0
-_SHOWN = 12
 
 
 @short_repr
@@ -73,7 +75,8 @@ class PoseTable:
         """
         order = np.random.default_rng(seed).permutation(len(self))
         cut = len(self) - int(np.ceil(share * len(self) - 1e-9))
-        return self.rows(order[:cut]), self.rows(order[cut:])
+        # In the order of the measurement, which shows when the sensor was moved.
+        return self.rows(np.sort(order[:cut])), self.rows(np.sort(order[cut:]))
 
 
 def read_poses(
@@ -110,7 +113,7 @@ def read_poses(
     for name in only:
         if name.partition("=")[0] not in table.names:
             raise LogError(
-                f"{out.source}: has no column '{name.partition('=')[0]}' for --only; columns: {_listed(table)}."
+                f"{out.source}: has no column '{name.partition('=')[0]}' for --only; columns: {listed(table.names)}."
             )
         out = out.rows(columns.flags(name)[out.row_numbers - 1])
     if sigma is not None:
@@ -127,10 +130,6 @@ def read_poses(
         )
     note = f"{int(np.sum(~complete))} rows without a joint position or a reading are left out."
     return replace(out.rows(np.asarray(complete)), notes=(*out.notes, note))
-
-
-def _listed(table: Table) -> str:
-    return ", ".join(table.names[:_SHOWN]) + (", …" if len(table.names) > _SHOWN else "")
 
 
 def _measured(measurement: Measurement) -> NDArray[np.bool_]:
@@ -181,22 +180,19 @@ def joint_positions(table: Table, robot: Robot) -> tuple[list[str], Array]:
 def _joint_column(table: Table, robot: Robot, k: int) -> tuple[str, str]:
     """Column of a joint, and its unit; "" if not stated."""
     joint = robot.joints[k]
-    wanted = {joint.name.lower()}
-    matches = {name: m for name in table.names if (m := _JOINT_COLUMN.match(name))}
-    for name, m in matches.items():
-        if name.lower() == joint.name.lower():
+    wanted = plain_name(joint.name)
+    for name in table.names:
+        plain = plain_name(name)
+        if plain == wanted:
             return name, ""
-        if m[1].lower() in wanted or name.lower().removesuffix(f"_{(m[2] or '').lower()}") in wanted:
-            return name, (m[2] or "").lower()
-    numbers = {int(m[1]): name for name, m in matches.items() if m[1].isdigit() and not name[0].isdigit()}
-    numbers = {n: name for n, name in numbers.items() if name.lower().startswith(("q", "d", "j", "theta", "pos"))}
+        m = _JOINT_COLUMN.match(plain)
+        if m and (m[1] == wanted or plain.removesuffix(f"_{m[2] or ''}") == wanted):
+            return name, m[2] or ""
+    numbers = numbered_joints(table.names)
     index = k + (0 if 0 in numbers else 1)
     if index in numbers:
-        return numbers[index], (matches[numbers[index]][2] or "").lower()
-    raise LogError(
-        f"{table.path}: has no column for joint '{joint.name}'; name it q_{joint.name}_{joint.unit} or "
-        f"q{k + 1}_{joint.unit}."
-    )
+        return numbers[index]
+    raise no_joint_column(table.path, table.names, joint.name, k + 1, joint.unit)
 
 
 def _approach(q: Array) -> Array:

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.calibration.column_names import plain_name
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.signals.table import Table
 
 _LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}
-_COORDINATE = re.compile(r"^(.*?)_?([xyz])(?:_(m|mm|cm|in))?$", re.IGNORECASE)
-_QUATERNION = re.compile(r"^(.*?)_?q([wxyz])$", re.IGNORECASE)
-_VECTOR = re.compile(r"^(.*?)_?r([xyz])(?:_(rad|deg))?$", re.IGNORECASE)
-_DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$", re.IGNORECASE)
-_SIGMA = re.compile(r"^sigma(?:_(m|mm|cm|in|rad|deg))?$", re.IGNORECASE)
+_COORDINATE = re.compile(r"^(.*?)_?([xyz])(?:_(m|mm|cm|in))?$")
+_QUATERNION = re.compile(r"^(?:(.*)_)?(?:q|quat|quaternion|orientation)_?([wxyz])$")
+_VECTOR = re.compile(r"^(?:(.*)_)?(?:r|rvec|rotvec)_?([xyz])(?:_(rad|deg))?$")
+_ROLL_PITCH_YAW = re.compile(r"^(?:(.*)_)?(roll|pitch|yaw)(?:_(rad|deg))?$")
+_DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$")
+_SIGMA = re.compile(r"^sigma(?:_(m|mm|cm|in|rad|deg))?$")
 # Prefixes of columns without points of the tool: errors, and markers on the base.
 _NO_POINTS = ("sigma", "std", "err", "base", "ref", "fixed")
 _CONTACTS = {"plane": "plane", "sphere": "sphere", "hole": "contact", "contact": "contact", "pin": "contact"}
@@ -92,7 +94,7 @@ def recognise_readings(
     """
     readings, notes = _recognise(columns, kind, points)
     for name in columns.names:
-        if m := _SIGMA.match(name):
+        if m := _SIGMA.match(plain_name(name)):
             unit = (m[1] or "m").lower()
             own = "sigma" if unit in _LENGTHS else "sigma_rotation"
             sigma = columns.values(name, _LENGTHS.get(unit, np.pi / 180.0 if unit == "deg" else 1.0))
@@ -106,8 +108,18 @@ def recognise_readings(
 
 
 def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = ()) -> tuple[Readings, list[str]]:
-    places = _groups(columns, _COORDINATE, "xyz")
-    turns = {**_groups(columns, _QUATERNION, "wxyz"), **_groups(columns, _VECTOR, "xyz")}
+    turns = {
+        **_groups(columns, _ROLL_PITCH_YAW, ("roll", "pitch", "yaw")),
+        **_groups(columns, _VECTOR, "xyz"),
+        **_groups(columns, _QUATERNION, "wxyz"),
+    }
+    turned = {name for group in turns.values() for name, _ in group.values()}
+    places = {
+        prefix: group
+        for prefix, group in _groups(columns, _COORDINATE, "xyz").items()
+        if not turned & {name for name, _ in group.values()}
+    }
+    points = [prefix.lower() for prefix in points]
     for prefix in points:
         if prefix not in places:
             raise LogError(
@@ -116,9 +128,11 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
     selection = {p: g for p, g in places.items() if (p in points if points else not p.lower().startswith(_NO_POINTS))}
     rest = [p for p in places if p not in selection]
     notes = [f"Columns {', '.join(rest)} (x, y, z) are not used."] if rest else []
+    if len(selection) == len(turns) == 1:  # the names of both parts of a pose may differ: pos_x, quat_x
+        turns = dict(zip(selection, turns.values(), strict=True))
     poses = [p for p in selection if p in turns]
     contact = next((name for name in columns.names if name.lower() in _CONTACTS), None)
-    wires = [(name, m) for name in columns.names if (m := _DISTANCE.match(name))]
+    wires = [(name, m) for name in columns.names if (m := _DISTANCE.match(plain_name(name)))]
     kind = kind or ("pose" if poses else "points" if selection else "")
     if not kind:
         kind = _CONTACTS[contact.lower()] if contact else "distances" if wires else ""
@@ -150,17 +164,19 @@ def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = 
         return Readings("distances", {"distances": np.column_stack(lengths)}), notes
     raise LogError(
         f"{columns.table.path}: has no readings{f' of kind {kind}' if kind else ''}; name the columns p1x_m, p1y_m, "
-        "p1z_m (points), x_m … qw (a pose), plane, sphere, contact, or distance1_m."
+        "p1z_m (points), x_m … qw or roll_deg … (a pose), plane, sphere, contact, or distance1_m."
     )
 
 
-def _groups(columns: ReadingColumns, pattern: re.Pattern[str], letters: str) -> dict[str, dict[str, tuple[str, str]]]:
+def _groups(
+    columns: ReadingColumns, pattern: re.Pattern[str], letters: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
     """Complete groups of columns by prefix: letter → (column, unit)."""
     out: dict[str, dict[str, tuple[str, str]]] = {}
     for name in columns.names:
-        if m := pattern.match(name):
+        if m := pattern.match(plain_name(name)):
             unit = (m[3] or "").lower() if m.re.groups > 2 else ""
-            out.setdefault(m[1], {})[m[2].lower()] = (name, unit)
+            out.setdefault(m[1] or "", {})[m[2].lower()] = (name, unit)
     return {prefix: group for prefix, group in out.items() if set(group) == set(letters)}
 
 
@@ -171,15 +187,18 @@ def _lengths(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Arra
 def _rotations(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Array:
     from scipy.spatial.transform import Rotation
 
-    if "w" in group:
-        numbers = np.column_stack([columns.values(group[x][0]) for x in "xyzw"])
-    else:
-        factor = np.pi / 180.0 if group["x"][1] == "deg" else 1.0
-        numbers = np.column_stack([columns.values(group[x][0], factor) for x in "xyz"])
+    letters = ("x", "y", "z", "w") if "w" in group else ("x", "y", "z") if "x" in group else ("roll", "pitch", "yaw")
+    factors = [np.pi / 180.0 if group[x][1] == "deg" else 1.0 for x in letters]
+    numbers = np.column_stack([columns.values(group[x][0], f) for x, f in zip(letters, factors, strict=True)])
     valid = np.isfinite(numbers).all(axis=1) & (np.linalg.norm(numbers, axis=1) > 0.0 if "w" in group else True)
     out = np.full((len(numbers), 3, 3), np.nan)
-    make = Rotation.from_quat if "w" in group else Rotation.from_rotvec
-    out[valid] = make(numbers[valid]).as_matrix()
+    if "w" in group:
+        turned = Rotation.from_quat(numbers[valid])
+    elif "x" in group:
+        turned = Rotation.from_rotvec(numbers[valid])
+    else:  # turns about the fixed axes x, y, z, as in URDF
+        turned = Rotation.from_euler("xyz", numbers[valid])
+    out[valid] = turned.as_matrix()
     return out
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from steelyard.calibration.chain import Chain
+from steelyard.calibration.chain import Chain, Tips
 from steelyard.calibration.kinds.markers import PointReadings, PoseReadings, first_base
 from steelyard.calibration.pose_table import PoseTable
 from steelyard.errors import LogError
@@ -21,6 +23,8 @@ from steelyard.ground.arrays import Array
 # Usual error of a description, as a share of the extent of the readings. The zero positions of low-cost arms are wrong
 # by some degrees, and one degree moves the tool by 2 % of the reach.
 _USUAL = 0.05
+# Descriptions turn the tool by less than this [rad], zeros that are wrong by some degrees included.
+_USUAL_TURN = 0.2
 # A mistake explains the readings if its correction leaves this part of the error.
 _BETTER = 0.2
 
@@ -33,6 +37,8 @@ def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
         table: Table of poses.
     """
     measurement = table.measurement
+    if isinstance(measurement, PoseReadings):
+        _refuse_orientations(chain, table, measurement)
     if isinstance(measurement, PointReadings):
         places = measurement.seen
     elif isinstance(measurement, PoseReadings):
@@ -54,6 +60,66 @@ def refuse_mistakes(chain: Chain, table: PoseTable) -> None:
             best, remedy = min((best, remedy), (_error(chain, other, points), own_remedy))
     if best < _BETTER * usual:
         raise LogError(f"{table.source}: the readings do not fit the joint positions; {remedy}.")
+
+
+def _refuse_orientations(chain: Chain, table: PoseTable, measurement: PoseReadings) -> None:
+    """Raise an error if another convention of the orientations explains poses that do not fit."""
+    finite = np.isfinite(measurement.readings["rotation"]).all(axis=(1, 2))
+    own = np.flatnonzero(finite & np.isfinite(measurement.readings["position"]).all(axis=1))
+    tips, measured = chain.tips(table.q[own]), measurement.rows(own)
+    if len(own) < 4 or (usual := _turn(measured, tips)) < _USUAL_TURN:
+        return
+    best, remedy = usual, ""
+    for readings, own_remedy in _other_conventions(measured):
+        with suppress(LogError):
+            other = replace(measured, readings={**measured.readings, **readings})
+            best, remedy = min((best, remedy), (_turn(other, tips), own_remedy))
+    if best < _BETTER * usual:
+        raise LogError(f"{table.source}: the orientations do not fit the joint positions; {remedy}.")
+
+
+def _turn(measurement: PoseReadings, tips: Tips) -> float:
+    """Median angle between measured and predicted orientations [rad]."""
+    residuals = measurement.residuals(measurement.start(tips)[0], tips)
+    return float(np.nanmedian(np.linalg.norm(residuals[:, 3:], axis=1)))
+
+
+def _other_conventions(measurement: PoseReadings) -> Iterator[tuple[dict[str, Array], str]]:
+    """Readings by other conventions, and the remedy for the user."""
+    from scipy.spatial.transform import Rotation
+
+    rotation, position = measurement.readings["rotation"], measurement.readings["position"]
+    back = np.swapaxes(rotation, 1, 2)
+    yield (
+        {"rotation": back, "position": -np.einsum("nij,nj->ni", back, position)},
+        "they are poses of the sensor in the frame of the tool: write the inverse poses",
+    )
+    yield {"rotation": back}, "they turn the sensor into the tool: write the inverse rotations"
+    turn = Rotation.from_matrix(rotation)
+    numbers = turn.as_quat()
+    yield (
+        {"rotation": Rotation.from_quat(np.roll(numbers, -1, axis=1)).as_matrix()},
+        "the scalar of the quaternion is in the column of x: order the columns as qw, qx, qy, qz",
+    )
+    yield (
+        {"rotation": Rotation.from_quat(np.roll(numbers, 1, axis=1)).as_matrix()},
+        "the scalar of the quaternion is in the column of z: order the columns as qx, qy, qz, qw",
+    )
+    with catch_warnings():
+        simplefilter("ignore")  # near a pitch of 90°, two of the angles are one
+        angles = turn.as_euler("xyz")
+    yield (
+        {"rotation": Rotation.from_euler("XYZ", angles).as_matrix()},
+        "roll, pitch and yaw turn about moved axes: write quaternions",
+    )
+    yield (
+        {"rotation": Rotation.from_euler("xyz", turn.as_rotvec()).as_matrix()},
+        "rx, ry, rz are roll, pitch and yaw: name the columns so",
+    )
+    yield (
+        {"rotation": Rotation.from_rotvec(angles).as_matrix()},
+        "roll, pitch and yaw are a rotation vector: name the columns rx, ry, rz",
+    )
 
 
 def _error(chain: Chain, q: Array, measured: Array) -> float:

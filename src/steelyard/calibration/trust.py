@@ -14,12 +14,11 @@ from steelyard.report.html import Verdict
 if TYPE_CHECKING:
     from steelyard.calibration.calibration import Calibration
 
-# Left-out poses may have this much more error than fitted ones before the poses are too few: the parameters then add
-# more than half of the residual variance to the error.
-_TOO_FEW = 1.25
 # Errors of calibrated robots are below a per cent of the measured volume; a tenth indicates another robot or other
 # columns.
 _STRANGE = 0.1
+# Orientations of a calibrated robot are right to a degree; this angle [rad] is another convention.
+_STRANGE_TURN = 0.2
 
 
 def verdict_of(calibration: Calibration) -> Verdict:
@@ -38,7 +37,7 @@ def verdict_of(calibration: Calibration) -> Verdict:
             for c in after
         ]
         points += _beyond(calibration)
-    few = calibration.overfit > _TOO_FEW
+    few = calibration.few_poses
     helps = surely_better(nominal, full)
     if few:
         points.append(
@@ -47,8 +46,7 @@ def verdict_of(calibration: Calibration) -> Verdict:
         )
     volume = calibration.volume
     channel = next(iter(full.mean))
-    # Elsewhere the uncertainty of the parameters adds to the error, which may then be that of the description or more.
-    local = volume["outside"] ** 2 + full.mean[channel] ** 2 > nominal.mean[channel] ** 2
+    local = calibration.local
     if local:
         sizes = " × ".join(f"{number(1e3 * s, 3)}" for s in volume["box"][1] - volume["box"][0])
         points.append(
@@ -71,11 +69,14 @@ def verdict_of(calibration: Calibration) -> Verdict:
             f"Joint {', '.join(calibration.unmoved)} did not move: its errors cannot be separated from those of its "
             "neighbours."
         )
-    points += list(calibration.findings)
+    points += [*calibration.findings, *calibration.table.notes]
     size = float(np.max(volume["box"][1] - volume["box"][0]))
-    if channel != "rotation" and full.mean[channel] > _STRANGE * size:
+    turned = full.mean.get("rotation", 0.0) > _STRANGE_TURN
+    if turned or (channel != "rotation" and full.mean[channel] > _STRANGE * size):
         points.insert(0, "Compare columns, units and signs with the description, and the order of the rows.")
         return Verdict("bad", "The readings do not fit the joint positions.", tuple(points))
+    if calibration.choice.rejected or (few and not helps):
+        return Verdict("bad", "These poses are too few to correct the robot's geometry.", tuple(points))
     if not helps:
         return Verdict("bad", "These poses do not improve the robot's geometry.", tuple(points))
     if few:

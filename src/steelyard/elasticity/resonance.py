@@ -12,12 +12,11 @@ from steelyard.elasticity.joint_elasticity import Interval, JointElasticity
 from steelyard.elasticity.two_masses import JointSpectra, TwoMassFit, fit_two_masses, numbers_of
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.robot.robot import Robot
 from steelyard.signals.filters import LowPass, derivative
 
-# The 95 % interval of a normal distribution.
-_NORMAL = 1.96
 # Three more unknowns gain this log likelihood by chance in one of a million fits: half the chi-square quantile.
 _BY_CHANCE = 15.4
 # Largest relative standard error of a known stiffness: its interval excludes a factor of two.
@@ -109,13 +108,13 @@ def _result(name: str, unit: str, fit: TwoMassFit, seconds: float) -> JointElast
         variance[4:6] += resolution**2
         variance[2] += (2.0 * resolution[0]) ** 2
         variance = np.where(np.isfinite(variance), np.minimum(variance, 1e100), 1e100)
-    widths = _NORMAL * np.sqrt(variance) * values
+    widths = HALF_WIDTH_95 * np.sqrt(variance) * values
     each = [Interval(float(v), float(w)) for v, w in zip(values, widths, strict=True)]
     c = 1.0 / values[2]
     J = float(np.exp(fit.x[0]))
     error = float(np.sqrt(variance[2]))
     return JointElasticity(
-        name, unit, "resonance", Interval(c, float(c * _NORMAL * error)), _why_unknown(fit, values, error),
+        name, unit, "resonance", Interval(c, float(c * HALF_WIDTH_95 * error)), _why_unknown(fit, values, error),
         damping=each[3], rotor=each[0], link=each[1], friction=(float(J * fit.x[5]), float(J * fit.x[4])),
         frequencies=(each[4], each[5]),
     )  # fmt: skip

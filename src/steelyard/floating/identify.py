@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.floating.closed_loops import loop_summary
-from steelyard.floating.mechanism_logs import MechanismLogs
+from steelyard.floating.mechanism_logs import FEW_SAMPLES, MechanismLogs
 from steelyard.floating.motion import Preparer
 from steelyard.floating.phases import phase_summaries
 from steelyard.floating.result import FloatingIdentification, RowScore
@@ -71,7 +71,7 @@ def identify_floating(
     base = base_parameters(robot, bound)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
     task = MechanismLogs(preparer, base, known)
-    task.find_errors(logs, cutoff_hz or task.middle_cutoff(logs), holdout)
+    task.find_errors(logs, cutoff_hz or task.middle_cutoff(logs), holdout, FEW_SAMPLES)
     chosen = cutoff_hz or task.choose_cutoff(logs, holdout)
     task.find_errors(logs, chosen, holdout)
     used, held = task.stretches(logs, chosen, holdout)

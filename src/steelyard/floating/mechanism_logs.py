@@ -35,8 +35,8 @@ _CUTOFFS = (1.0, 2.0, 4.0, 8.0)
 _STEPS = 2
 # Samples for the choice of the cut-off: a longer log does not improve the choice of one number.
 _CHOICE_SAMPLES = 200_000
-# Samples for the error bars of each cut-off, which need several passes.
-_PRECISION_SAMPLES = 60_000
+# Samples for the error bars of each cut-off, which need several passes, and for first estimates.
+FEW_SAMPLES = 60_000
 
 
 class MechanismLogs:
@@ -105,24 +105,27 @@ class MechanismLogs:
             logs: Logs of one robot; a payload may change after the first ones.
             alike: Number of logs without change, which determine cut-off, delays and biases.
         """
-        self.find_errors(logs[:alike], self.middle_cutoff(logs[:alike]), None)
+        self.find_errors(logs[:alike], self.middle_cutoff(logs[:alike]), None, FEW_SAMPLES)
         cutoff_hz = self.choose_cutoff(logs[:alike], None)
         self.find_errors(logs[:alike], cutoff_hz, None)
         each = [self.stretches([log], cutoff_hz, None)[0] for log in logs]
         maker = self.white([s for stretches in each for s in stretches])
         return [maker.data(stretches) for stretches in each], maker.base, cutoff_hz
 
-    def find_errors(self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None) -> None:
+    def find_errors(
+        self, logs: Sequence[Log], cutoff_hz: float, holdout: float | None, samples: int = _CHOICE_SAMPLES
+    ) -> None:
         """Estimate delays and biases of the sensors, and let the preparer take them off.
 
         Args:
             logs: Logs.
             cutoff_hz: Cut-off of the low-pass [Hz].
             holdout: Share of the end of each log that is not used; None: none.
+            samples: Number of samples to use; fewer are enough before the cut-off is known.
         """
         if self.preparer.mechanism is not None or self.preparer.floating is None:
             return
-        logs = [_blocks_of(log, _CHOICE_SAMPLES // len(logs)) for log in logs]
+        logs = [_blocks_of(log, samples // len(logs)) for log in logs]
         for _ in range(_STEPS):
             try:
                 used, _ = self.stretches(logs, cutoff_hz, holdout)
@@ -131,8 +134,7 @@ class MechanismLogs:
             except LogError:
                 return
             maker = self.white(used)
-            parts = [maker.data(part) for part in divided(used, FIT_PARTS)]
-            formulation, theta, hessian = white_fit(parts, maker.base, self.prior)
+            formulation, theta, hessian = white_fit(maker.data(used), maker.base, self.prior)
             rows = sensor_error_rows(maker, used, theta)
             if rows is None:
                 return
@@ -182,7 +184,7 @@ class MechanismLogs:
         A low cut-off spreads the forces of a step over its neighbours, so short contact phases lose their rows;
         left-out rows, which lack these phases as well, cannot show that, but error bars do.
         """
-        logs = [_blocks_of(log, _PRECISION_SAMPLES // len(logs)) for log in logs]
+        logs = [_blocks_of(log, FEW_SAMPLES // len(logs)) for log in logs]
         fits: dict[float, Precision] = {}
         for k, cutoff in enumerate(cutoffs):
             report_progress("Choosing the cut-off", 0.02 + 0.02 * k, f"{cutoff:.3g} Hz")
@@ -191,8 +193,7 @@ class MechanismLogs:
             except LogError:
                 continue
             maker = self.white(used)
-            fit = precision([maker.data(part) for part in divided(used, FIT_PARTS)], maker.base, self.prior)
-            fits[cutoff] = fit
+            fits[cutoff] = precision(maker.data(used), maker.base, self.prior)
         if not fits:
             raise LogError("The logs are too short to choose a cut-off; state one (--cutoff).")
         return most_precise(fits)
@@ -236,20 +237,20 @@ class MechanismLogs:
     def fit(self, stretches: Sequence[PhasePiece]) -> tuple[PossibleFit, RowMaker]:
         """Fit possible bodies to rows of unit noise of `stretches`; return the fit and the rows."""
         maker = self.white(stretches) if self.row_maker(stretches).projects else self.row_maker(stretches)
-        parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
+        parts = [maker.data(part, spectral=False) for part in divided(stretches, FIT_PARTS)]
         errors = self.preparer.errors
 
         def wider(base: BaseParameters, theta: Array) -> Array:
             rows = sensor_error_rows(maker, stretches, theta)
             return np.zeros((base.rank, base.rank)) if rows is None else rows.widening(base.independent, errors)
 
-        return fit_possible(parts, maker.base, self.prior, self.base, wider if errors.present.any() else None), maker
+        more, whole = wider if errors.present.any() else None, maker.data(stretches)
+        return fit_possible(parts, maker.base, self.prior, self.base, more, whole), maker
 
     def white(self, stretches: Sequence[PhasePiece]) -> RowMaker:
         """Make rows of unit noise of `stretches`: the residuals of a first fit give the noise of each coordinate."""
         maker = self.row_maker(stretches)
-        parts = [maker.data(part) for part in divided(stretches, FIT_PARTS)]
-        theta = quick_fit(parts, maker.base, self.prior)
+        theta = quick_fit(maker.data(stretches), maker.base, self.prior)
         return replace(maker, scale=1.0 / maker.noise(stretches, theta))
 
 

@@ -187,8 +187,8 @@ class Preparer:
         robot, h, n = self.robot, low_pass.period, len(piece.t)
         q, dq, ddq, torque = (np.zeros((n, robot.dof)) for _ in range(4))
         missing = np.zeros(robot.dof, dtype=bool)
-        columns = [robot.joint_index(name) for name in joints]
-        if columns:
+        columns = _as_slice([robot.joint_index(name) for name in joints])
+        if len(joints):
             smooth = low_pass(piece.q)
             # Each signal passes the filter exactly once: force and acceleration must balance at impacts.
             rate = derivative(smooth, h) if piece.dq is None else low_pass(piece.dq)
@@ -211,7 +211,7 @@ class Preparer:
             if "accelerometer" in signals:
                 signals["accelerometer"] = signals["accelerometer"] - self.errors.bias
             base = body_motion(signals, self.mapping.base, robot.gravity, low_pass)
-            own = list(self.floating.coordinates)
+            own = _as_slice(self.floating.coordinates)
             q[:, own], dq[:, own], ddq[:, own] = (self.errors.base_at(x, h) for x in (base.q, base.dq, base.ddq))
             rotation = base.rotation
         return FilteredSignals(q, dq, ddq, torque, missing, rotation)
@@ -325,6 +325,12 @@ class Preparer:
             samples: Number of left-out samples.
         """
         self.left_out[reason] = self.left_out.get(reason, 0) + max(samples, 0)
+
+
+def _as_slice(columns: Sequence[int]) -> slice | list[int]:
+    """Return consecutive columns as a slice, which NumPy copies several times faster."""
+    ahead = list(range(columns[0], columns[0] + len(columns))) if len(columns) else []
+    return slice(ahead[0], ahead[-1] + 1) if ahead and ahead == list(columns) else list(columns)
 
 
 def _does_not_close(mechanism: Mechanism, q: Array, t: Array, motion: LoopMotion) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.floating.result import FloatingIdentification
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.numbers import Known, number, percent
 from steelyard.report.elements import Html, TableCell, TableColumn, figure_html, join, paragraph, table_html, whisker
 from steelyard.report.html import Section, Verdict, render_report
@@ -43,7 +44,7 @@ def _bodies(result: FloatingIdentification) -> Html:
         before = None if described[k] is None else float(described[k])
         centre = [Known(1000.0 * float(columns[f"c{x}"][k]), 0.1) for x in "xyz"]
         rows.append(
-            [str(name), whisker(mass, 1.96 * error, before), before, Known(mass, error), 1.96 * error,
+            [str(name), whisker(mass, HALF_WIDTH_95 * error, before), before, Known(mass, error), HALF_WIDTH_95 * error,
              100.0 * float(columns["share_of_data"][k]), *centre]
         )  # fmt: skip
     heads: list[TableColumn | str] = [
@@ -95,7 +96,9 @@ def _base(result: FloatingIdentification) -> Html:
         estimate.base.names, estimate.base.formulas, estimate.base.units, estimate.beta, estimate.standard_errors,
         strict=True,
     )  # fmt: skip
-    rows: list[list[TableCell]] = [[n, f, u, Known(float(b), float(e)), 1.96 * float(e)] for n, f, u, b, e in cells]
+    rows: list[list[TableCell]] = [
+        [n, f, u, Known(float(b), float(e)), HALF_WIDTH_95 * float(e)] for n, f, u, b, e in cells
+    ]
     heads: list[TableColumn | str] = ["", "combination", "unit", "value", TableColumn("± 95 %", digits=2)]
     text = (
         "Combinations of parameters that the rows determine; the intervals are those of the rows without description."
@@ -132,7 +135,7 @@ def print_floating(result: FloatingIdentification, out: Console, folder: str = "
     rows = [
         [
             str(name), number(float(described[k])), str(Known(float(columns["mass"][k]), float(errors[k]))),
-            number(1.96 * float(errors[k]), 2), percent(100.0 * float(columns["share_of_data"][k])),
+            number(HALF_WIDTH_95 * float(errors[k]), 2), percent(100.0 * float(columns["share_of_data"][k])),
             ", ".join(number(1000.0 * float(columns[f"c{x}"][k]), 3) for x in "xyz"),
         ]
         for k, name in enumerate(columns["body"][:_MOST_BODIES])

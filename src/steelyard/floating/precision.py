@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS
 from steelyard.estimation.possible._formulate import Formulation
-from steelyard.floating.weighted_fit import _TYPICAL, _description_hessian, _free, _merged, _Search
+from steelyard.floating.weighted_fit import _TYPICAL, _description_hessian, _free, _Search
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -19,20 +19,17 @@ from steelyard.regression.data import RegressionData
 _UNSURE = 1.0 / np.sqrt(2.0 * (JACKKNIFE_BLOCKS - 1))
 
 
-def white_fit(
-    parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None
-) -> tuple[Formulation, Array, Array]:
+def white_fit(data: RegressionData, base: BaseParameters, prior: Prior | None) -> tuple[Formulation, Array, Array]:
     """Fit all parameters to rows of unit noise; return the program, θ, and the Hessian of the description.
 
     Args:
-        parts: Rows.
+        data: Rows.
         base: Base parameters.
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.factor() for part in parts]
-        ones = np.ones(len(factors[0].rows))
-        _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), ones, _TYPICAL)
+        factor = data.factor()
+        _, formulation, x, _ = _Search(base, prior, [factor]).fit(factor, np.ones(len(factor.rows)), _TYPICAL)
         return formulation, formulation.theta(x), _description_hessian(formulation.program, x)
 
 
@@ -68,17 +65,18 @@ class Precision:
         return float(np.mean(squares) * degrees / chdtri(degrees, 0.05))
 
 
-def precision(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Precision:
+def precision(data: RegressionData, base: BaseParameters, prior: Prior | None) -> Precision:
     """Compute how well rows of unit noise determine the parameters.
 
     Args:
-        parts: Rows.
+        data: Rows.
         base: Base parameters.
         prior: Bodies of the description.
     """
-    formulation, theta, hessian = white_fit(parts, base, prior)
+    data.reduction()  # its triangle serves both fits
+    formulation, theta, hessian = white_fit(data, base, prior)
     own = formulation.base
-    free, covariance, _ = _free(RegressionData.concatenate(parts), own, np.ones(len(parts[0].equations)))
+    free, covariance, _ = _free(data, own, np.ones(len(data.equations)))
     L = own.matrix @ formulation.lift
     information = L.T @ np.linalg.pinv(covariance, rcond=1e-13, hermitian=True) @ L + hessian
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))

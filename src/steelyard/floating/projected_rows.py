@@ -184,8 +184,13 @@ class RowMaker:
         history = self.dynamics.history(q, dq, ddq) if self.dynamics.terms.history else None
         return np.asarray(self.dynamics.torque_regressor(q, dq, ddq, history=history))
 
-    def data(self, stretches: Sequence[PhasePiece]) -> RegressionData:
-        """Create the rows of `stretches`; equations of coordinates without unknown forces keep their names."""
+    def data(self, stretches: Sequence[PhasePiece], spectral: bool = True) -> RegressionData:
+        """Create the rows of stretches; equations of coordinates without unknown forces keep their names.
+
+        Args:
+            stretches: Stretches.
+            spectral: Compute the spectra for error bars.
+        """
         columns = list(self.base.independent)
         mechanism = self.preparer.mechanism
         used = np.flatnonzero(self.preparer.robot.torque_used)
@@ -209,7 +214,8 @@ class RowMaker:
                         yield Block(e, A[:, e, columns], y[:, e])
 
         period = stretches[0].motion.low_pass.period if stretches else 1.0
-        return RegressionData(self.equations, len(self.base.parameters), source, period, stretched=False)
+        count = len(self.base.parameters)
+        return RegressionData(self.equations, count, source, period, spectral=spectral, stretched=False)
 
     def noise(self, stretches: Sequence[PhasePiece], theta: Array) -> Array:
         """Estimate the noise σ of each coordinate's equation from projected residuals.

@@ -104,7 +104,7 @@ class PossibleFit:
 
 def fit_possible(
     parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None,
-    structure: BaseParameters | None = None, wider: Wider | None = None,
+    structure: BaseParameters | None = None, wider: Wider | None = None, whole: RegressionData | None = None,
 ) -> PossibleFit:  # fmt: skip
     """Fit possible bodies to rows.
 
@@ -114,13 +114,14 @@ def fit_possible(
         prior: Bodies of the description; None: default bodies of fitted density.
         structure: Base parameters of the mechanism, if contacts hide some of them; default: `base`.
         wider: Covariance of base parameters due to errors of sensors, at the identified parameters.
+        whole: The same rows in whole stretches, whose spectra show slow errors for error bars; default: `parts`.
     """
     if len(parts) < FOLDS:
         raise SteelyardError(
             f"The rows have {len(parts)} stretches of time; the fit needs {FOLDS} for cross-validation."
         )
     with one_blas_thread():
-        factors = [part.reduction().factor for part in parts]
+        factors = [part.reduction().factor for part in parts]  # also the sums for `varying`
         folds = [factors[k * len(factors) // FOLDS : (k + 1) * len(factors) // FOLDS] for k in range(FOLDS)]
         search = _Search(base, prior, [_merged(fold) for fold in folds])
         candidates, noise = search.run()
@@ -128,7 +129,7 @@ def fit_possible(
         report_progress("Fitting", 0.7, "possible bodies", {"weight": best.weight})
         own, formulation, x, converged = search.fit(_merged(factors), 1.0 / noise, best.weight)
         theta = formulation.theta(x)
-        data = RegressionData.concatenate(parts)
+        data = RegressionData.concatenate(parts) if whole is None else whole
         free, covariance, degrees = _free(data, own, noise)
         if wider is not None:
             covariance = covariance + (more := wider(own, theta))
@@ -195,17 +196,17 @@ def _kron(inverse: Array) -> Array:
     return np.asarray(np.einsum("lij,lkm->likjm", inverse, inverse).reshape(len(inverse), 16, 16))
 
 
-def quick_fit(parts: Sequence[RegressionData], base: BaseParameters, prior: Prior | None) -> Array:
+def quick_fit(data: RegressionData, base: BaseParameters, prior: Prior | None) -> Array:
     """Fit all parameters with equations of equal relative noise and a typical weight of the description.
 
     Args:
-        parts: Rows.
+        data: Rows.
         base: Base parameters.
         prior: Bodies of the description.
     """
     with one_blas_thread():
-        factors = [part.factor() for part in parts]
-        _, formulation, x, _ = _Search(base, prior, factors).fit(_merged(factors), 1.0 / _sizes(factors), _TYPICAL)
+        factor = data.factor()
+        _, formulation, x, _ = _Search(base, prior, [factor]).fit(factor, 1.0 / _sizes([factor]), _TYPICAL)
     return formulation.theta(x)
 
 

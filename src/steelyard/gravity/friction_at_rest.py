@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 
 FrictionKind = Literal["noise", "side", "tube"]
 # Noise below this share of the tube is not identifiable: only one of fifty poses would show it.
@@ -79,7 +80,7 @@ class FrictionAtRest:
     def half_width(self) -> float:
         """Half the width of the 95 % interval of the residuals [N m or N]."""
         if self.kind != "tube":
-            return 1.96 * self.noise
+            return HALF_WIDTH_95 * self.noise
         r = np.linspace(0.0, self.limit + 5.0 * self.noise, 400)
         p = np.exp(self.log_density(r))
         share = np.concatenate([[0.0], np.cumsum(0.5 * (p[1:] + p[:-1]) * np.diff(r))])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.assumptions.harm import MOST_OF_THE_ERROR
+from steelyard.assumptions.harm import MOST_OF_THE_ERROR, SAFE_SIGMAS
 
 if TYPE_CHECKING:
     from steelyard.assumptions.ledger import Entry
@@ -56,9 +56,10 @@ def harmless_refutations(result: Identification) -> Iterator[str]:
 
 
 def _shared_refutations(result: Identification) -> list[Entry]:
-    """Refuted assumptions that increase the error only on logs unlike these."""
+    """Refuted assumptions that increase the error only on logs unlike these, or that move parameters."""
     refuted = () if result.assumptions is None else result.assumptions.refuted
-    return [e for e in refuted if e.torques_rest_on_it and not _misleads(e)]
+    rests = [e for e in refuted if e.torques_rest_on_it or e.sigmas > SAFE_SIGMAS]
+    return [e for e in rests if not e.harmful and not _misleads(e)]
 
 
 def _misleads(entry: Entry) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.progress import report_progress
 from steelyard.matching.command_logs import check_clock, check_commands, command_logs
 from steelyard.matching.command_stretch import CommandStretch, command_stretches
@@ -110,15 +111,16 @@ def match_robot(
     _one_period([*whole, *apart])
     train, test = ([_plain(s, drives) for s in x] for x in ((whole, apart) if apart else _split(whole, holdout)))
     remarks = check_commands(train, drives, described)
-    report_progress("Fitting rollouts", 0.1)
-    best = _fitted(_setting(described, train, drives, names), train, window)
-    if not delayed and ("delay" in names or delay > 0.0):
-        report_progress("Fitting rollouts with a delayed feedback", 0.4)
-        best, remark = _better(best, _tried(described, train, replace(drives, delayed="torque"), names, window))
-        remarks = (*remarks, remark)
-    check_clock(best.fit)
-    report_progress("Judging", 0.8)
-    return _result(best, train, test, window, draws, seed, remarks)
+    with one_blas_thread():  # the matrices are small; a second thread only adds load
+        report_progress("Fitting rollouts", 0.1)
+        best = _fitted(_setting(described, train, drives, names), train, window)
+        if not delayed and ("delay" in names or delay > 0.0):
+            report_progress("Fitting rollouts with a delayed feedback", 0.4)
+            best, remark = _better(best, _tried(described, train, replace(drives, delayed="torque"), names, window))
+            remarks = (*remarks, remark)
+        check_clock(best.fit)
+        report_progress("Judging", 0.8)
+        return _result(best, train, test, window, draws, seed, remarks)
 
 
 @dataclass(frozen=True, eq=False)

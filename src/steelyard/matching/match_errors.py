@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.ground.short_repr import short_repr
 from steelyard.matching.window_fit import WindowFit
 
@@ -77,7 +78,7 @@ def posterior_of(fit: WindowFit) -> Posterior:
             best = ratio, J, blocks
         size *= 2
     if best is None:
-        return Posterior(known + usual, 1.0 / prior, 1.96, 1.0)
+        return Posterior(known + usual, 1.0 / prior, HALF_WIDTH_95, 1.0)
     # Few blocks give a matrix of low rank; its weight against the classical covariance decreases with the number of
     # parameters.
     determined = float(np.trace(inverse @ H))

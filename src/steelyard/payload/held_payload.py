@@ -21,6 +21,7 @@ from steelyard.gravity.friction_at_rest import FrictionKind
 from steelyard.gravity.identify import choose_friction, left_out_parts, link_prior, widened
 from steelyard.gravity.static_fit import StaticFit, StaticRows, fit_static
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.grades import HALF_WIDTH_95
 from steelyard.payload.payload import Payload, frame_transfer, link_frame
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import parameters_from_com
@@ -202,7 +203,7 @@ def _solve(problem: _Problem, robot: Robot, host: int, frame: str) -> tuple[Payl
     wide[:4, :4] = covariance
     place = robot.frame(frame)
     transfer = frame_transfer(link_frame(robot.links[host], host), place)
-    residual = np.array([f.half_width / 1.96 for f in fit.friction])
+    residual = np.array([f.half_width / HALF_WIDTH_95 for f in fit.friction])
     name = frame or robot.link_names[host]
     load = Payload(
         name, transfer @ ten, transfer @ wide @ transfer.T, (*seen, *[False] * 6), degrees, False, tuple(notes)

@@ -31,6 +31,10 @@ _MAX_STEPS = 60
 _DECREMENT_TOLERANCE = 1e-10  # half the squared Newton decrement, in the units of the cost
 _SUFFICIENT_DECREMENT = 0.1  # the same in units of μ, if rounding limits it
 
+# Places of the upper triangle in a flat 4 × 4 matrix; entries off the diagonal count twice in a sum of squares.
+_UPPER = np.array([0, 1, 2, 3, 5, 6, 7, 10, 11, 15])
+_TWICE = np.where(np.isin(_UPPER, (0, 5, 10, 15)), 1.0, np.sqrt(2.0))
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -149,6 +153,7 @@ class _Newton:
         slopes = np.sum(weights * (eye - np.swapaxes(root, -1, -2) @ root), axis=0)
         gradient += slopes.reshape(-1) @ self.cones.reshape(-1, len(v))
         pairs = np.einsum("...ij,...km->...ikjm", root, root).reshape(*root.shape[:-2], 16, 16)
+        pairs = pairs[..., _UPPER, :] * _TWICE[:, None]  # L⁻¹EL⁻ᵀ is symmetric: ten of its sixteen entries suffice
         half = ((np.sqrt(weights) * pairs) @ self.cones).reshape(-1, len(v))  # its square is Σ w Eᵀ(X⁻¹ ⊗ X⁻¹)E
         hessian += half.T @ half
         lines, scalars = self.C @ v + self.c, self.D @ v + self.d
@@ -190,8 +195,8 @@ def _solve(hessian: Array, right: Array) -> Array:
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     scaled = hessian * scale * scale[:, None]
     try:
-        root = np.linalg.cholesky(scaled)
-        return np.asarray(scale * np.linalg.solve(root.T, np.linalg.solve(root, (scale * right).T)).T)
+        np.linalg.cholesky(scaled)  # definite? NumPy cannot solve with its factor: one elimination is faster than two
+        return np.asarray(scale * np.linalg.solve(scaled, (scale * right).T).T)
     except np.linalg.LinAlgError:  # undetermined directions (strength 0) do not change
         return np.asarray(scale * (np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (scale * right).T).T)
 

@@ -32,18 +32,11 @@ class _Filtered(Balanced):
     a sample.
     """
 
-    cutoff: float | None = option(None, "λ", "rad/s", hidden=True, compare=False)
-    cutoff_hz: float | None = option(None, "of the low-pass, λ/2π", "Hz", kw_only=True, repr=False)
+    cutoff_hz: float | None = option(None, "of the low-pass, λ/2π", "Hz")
     order: int = option(1, "of the low-pass")
 
     def __post_init__(self) -> None:
-        if self.cutoff is None and self.cutoff_hz is not None:
-            object.__setattr__(self, "cutoff", 2.0 * pi * self.cutoff_hz)
-        elif self.cutoff is not None and self.cutoff_hz is None:
-            object.__setattr__(self, "cutoff_hz", self.cutoff / (2.0 * pi))
-        elif self.cutoff is not None and not np.isclose(self.cutoff, 2.0 * pi * float(self.cutoff_hz or 0.0)):
-            raise SteelyardError("State the filter's cut-off once: cutoff_hz in Hz, or (the old name) cutoff in rad/s.")
-        if self.cutoff is not None and not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
+        if self.cutoff_hz is not None and not (np.isfinite(self.cutoff_hz) and self.cutoff_hz > 0.0):
             raise SteelyardError(f"The filter's cut-off must be a positive number of Hz, not {self.cutoff_hz:g}.")
         if not (self.order == int(self.order) and 1 <= self.order <= 8):
             raise SteelyardError(f"The filter's order must be a whole number from 1 to 8, not {self.order}.")
@@ -53,7 +46,7 @@ class _Filtered(Balanced):
 
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
         first = first_of(motions)
-        rate = self.balance.rate(band_of(first)) if self.cutoff is None else self.cutoff
+        rate = self._rate(band_of(first))
         bracket = _paper_bracket(rate * first.filter.period) if self.rule == "paper" else 1.0
 
         def sums(motion: Motion) -> _Cascade:
@@ -64,7 +57,11 @@ class _Filtered(Balanced):
         return over_intervals(sides, motions, quadrature, sums, first.row_period, still, none)
 
     def live(self, owner: NDArray[np.int64]) -> LiveSums:
-        return _LiveCascade(self.cutoff or self.balance.rate(LIVE_BAND), self.order, owner)
+        return _LiveCascade(self._rate(LIVE_BAND), self.order, owner)
+
+    def _rate(self, band: float) -> float:
+        """Return λ [rad/s]; by default it follows from the band of the motion [Hz]."""
+        return self.balance.rate(band) if self.cutoff_hz is None else 2.0 * pi * self.cutoff_hz
 
 
 @SCHEMES.register("filtered-dynamic")

@@ -178,23 +178,22 @@ class Balanced(Scheme):
         """Create the processing of streamed means; entry k belongs to equation `owner`[k]."""
 
 
-def option(default: Any, about: str, unit: str = "", hidden: bool = False, **more: Any) -> Any:
+def option(default: Any, about: str, unit: str = "", **more: Any) -> Any:
     """Define a setting of a scheme.
 
     Args:
         default: Default value.
         about: Description in a few words.
         unit: Unit of the value.
-        hidden: Whether lists omit the option, because its name is an old one.
         more: As for `dataclasses.field`.
     """
-    return field(default=default, metadata={"about": about, "unit": unit, "hidden": hidden}, **more)
+    return field(default=default, metadata={"about": about, "unit": unit}, **more)
 
 
 def _options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
     """Return the listed settings by name."""
     settings: Any = scheme
-    return {f.name: f for f in fields(settings) if not f.metadata.get("hidden")}
+    return {f.name: f for f in fields(settings)}
 
 
 def make_scheme(text: str | Scheme) -> Scheme:
