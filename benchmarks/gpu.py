@@ -48,6 +48,7 @@ from steelyard.regression.rows import Rows
 from steelyard.rehearsal.on_gpu import RobotsOnGpu
 from steelyard.rehearsal.plants import simulate_robots
 from steelyard.rehearsal.rehearse import make_trials, rehearse
+from steelyard.rehearsal.rehearse_options import RehearseOptions
 from steelyard.robot import load_robot
 
 TERMS = ("rotor", "viscous", "coulomb", "offset")
@@ -170,7 +171,7 @@ class Plants:
         quick = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
         plan = excite(robot, duration=10.0, search=quick)
         self.ask = partial(rehearse, robot, plan.trajectory, limits=plan.limits)
-        self.trials = make_trials(robot, plan.trajectory, limits=plan.limits)
+        self.trials = make_trials(robot, plan.trajectory, RehearseOptions(limits=plan.limits))
         _, _, played = next(self.trials.simulate([0]))
         self.study = self.trials.study(self.trials.logs(0, played))
         begin = time.perf_counter()

@@ -18,10 +18,14 @@ def composite(result: Any, truth: np.ndarray) -> dict[str, float]:
     own = dict(zip(estimate.base.names, estimate.beta - estimate.base.matrix @ truth, strict=True))
     whole = float(truth[: result.robot.inertial_count : 10].sum())
     ten = result.bodies[0]
-    centre = np.array([own.get(f"{n}", 0.0) for n in _leading(estimate.base)]) / whole
+    lead = _leading(estimate.base)
+    centre = np.array([own[n] for n in lead]) / whole
+    errors = dict(zip(estimate.base.names, estimate.standard_errors, strict=True))
+    bars = 1.96 * np.array([errors[n] for n in lead]) / whole
     return {
         "mass_percent": 100.0 * (float(result.bodies[:, 0].sum()) / whole - 1.0),
         "centre_mm": 1e3 * float(np.abs(centre).max()),
+        "centre_interval_mm": 1e3 * float(bars[np.argmax(np.abs(centre))]),
         "trunk_percent": 100.0 * (ten[0] / truth[0] - 1.0),
         "trunk_centre_mm": 1e3 * float(np.abs(ten[1:4] / ten[0] - truth[1:4] / truth[0]).max()),
     }

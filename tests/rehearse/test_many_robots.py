@@ -22,6 +22,7 @@ from steelyard.identification.identify import fit_rows, fit_study
 from steelyard.rehearsal import rehearse
 from steelyard.rehearsal.on_gpu import RobotsOnGpu
 from steelyard.rehearsal.rehearse import Rehearsal, make_trials
+from steelyard.rehearsal.rehearse_options import RehearseOptions
 from steelyard.rehearsal.trials import worker_count
 
 QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
@@ -56,7 +57,7 @@ def assert_alike(one: Rehearsal, other: Rehearsal, tolerance: float) -> None:
 
 
 def rows_agree(plan, asked, there: Device, tmp_path: Path) -> None:
-    trials = make_trials(sy.load_robot("szabo3r"), plan.trajectory, **asked)
+    trials = make_trials(sy.load_robot("szabo3r"), plan.trajectory, RehearseOptions(**asked))
     played = {number: runs for number, _, runs in trials.simulate(range(3))}
     first = trials.study(trials.logs(0, played[0]))
     plants = RobotsOnGpu(trials, first, there)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -91,11 +91,11 @@ class Measurement(ABC):
     def __len__(self) -> int:
         return len(self.sessions)
 
-    def rows(self, rows: RowSelection) -> Measurement:
+    def rows(self, rows: RowSelection) -> Self:
         """Select poses by index or mask (`rows`); the sessions keep their numbers."""
         return replace(self, readings={k: v[rows] for k, v in self.readings.items()}, sessions=self.sessions[rows])
 
-    def with_sessions(self, sessions: IndexArray) -> Measurement:
+    def with_sessions(self, sessions: IndexArray) -> Self:
         """Assign poses to `sessions`."""
         return replace(self, sessions=sessions)
 

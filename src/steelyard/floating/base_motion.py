@@ -15,6 +15,7 @@ from steelyard.errors import LogError
 from steelyard.floating.setup import BaseColumns
 from steelyard.ground.arrays import Array
 from steelyard.robot.free import vector_part
+from steelyard.robot.robot import Link
 from steelyard.robot.spatial import rotation_from_rpy
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Finding
@@ -78,6 +79,28 @@ def body_motion(signals: dict[str, Array], columns: BaseColumns, gravity: Array,
     else:
         rate = derivative(linear, h)
     return BodyMotion(q, np.hstack([linear, angular]), np.hstack([rate, turn]), rotation)
+
+
+def free_motion(
+    link: Link, signals: dict[str, Array], columns: BaseColumns, low_pass: LowPass
+) -> tuple[Array, Array, Array]:
+    """Compute q, q̇ and q̈ of a spherical or planar joint, `(samples, 3)` each, as in `robot.free`.
+
+    Args:
+        link: Link with the joint.
+        signals: Measured signals by name, in the frame of the joint.
+        columns: Statement of the signals.
+        low_pass: Filter of all signals.
+    """
+    h = low_pass.period
+    if link.kind == "spherical":
+        still = {**signals, "position": np.zeros((len(signals["orientation"]), 3))}
+        motion = body_motion(still, columns, np.zeros(3), low_pass)
+        return motion.q[:, 3:], motion.dq[:, 3:], motion.ddq[:, 3:]
+    q = low_pass(np.hstack([signals["position"], np.unwrap(signals["angle"], axis=0)]))
+    (x, y, spin), c, s = derivative(q, h).T, np.cos(q[:, 2]), np.sin(q[:, 2])
+    dq = np.column_stack([c * x + s * y, c * y - s * x, spin])  # in the axes of the body
+    return q, dq, derivative(dq, h)
 
 
 def _smooth_quaternion(signals: dict[str, Array], columns: BaseColumns, low_pass: LowPass) -> Array | None:

@@ -278,8 +278,12 @@ def mechanism_band(preparer: Preparer, logs: Sequence[Log]) -> float:
     for log in logs:
         if log.q.shape[1] and np.ptp(log.q, axis=0).max() > 0.0:
             bands.append(motion_frequency([log]))
-        more: Mapping[str, Array] = {k: x for k, x in log.channels.items() if k.startswith(("base.", "passive."))}
+        more: Mapping[str, Array] = {
+            k: x for k, x in log.channels.items() if k.startswith(("base.", "passive.", "free."))
+        }
         for name, x in more.items():
-            if name.split(".")[-1] in ("position", "gyroscope", "angular_velocity") or name.startswith("passive."):
+            signal = name.split(".")[-1]
+            turning = signal == "orientation" and name.startswith("free.")
+            if turning or signal in ("position", "angle", "gyroscope", "angular_velocity") or name[:8] == "passive.":
                 bands.append(motion_frequency([Log(tuple(f"{name}{k}" for k in range(x.shape[1])), log.t, x)]))
     return float(np.median(bands)) if bands else 1.0

@@ -13,7 +13,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameJacobian, StackedJacobian
 from steelyard.dynamics.projected_regressor import ProjectedRegressor
 from steelyard.errors import LogError
-from steelyard.floating.base_motion import body_motion, look_at_base
+from steelyard.floating.base_motion import body_motion, free_motion, look_at_base
 from steelyard.floating.contact_states import ContactStates
 from steelyard.floating.log_piece import LogPiece
 from steelyard.floating.sensor_errors import SensorErrors
@@ -23,7 +23,7 @@ from steelyard.loops.branch import LoopMotion
 from steelyard.loops.mechanism import Mechanism
 from steelyard.robot.free import free_links, free_mask
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.robot import Robot
+from steelyard.robot.robot import Link, Robot
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.read import read_log
@@ -115,13 +115,22 @@ class Preparer:
         self.gap = 0.0
         if self.mechanism is not None:
             self.floating = None
+            self.others: list[Link] = []
             return
         floating = [link for link in free_links(self.robot) if link.kind == "floating"]
-        if len(floating) != len(free_links(self.robot)) or len(floating) > 1:
+        self.others = [link for link in free_links(self.robot) if link.kind != "floating"]
+        if len(floating) > 1:
             raise LogError(
-                f"{self.robot.name}: logs of spherical and planar joints, or of several floating ones, cannot be read "
-                "yet; fit their rows with identify_bodies."
+                f"{self.robot.name}: logs of several floating joints cannot be read yet; fit their rows with "
+                "identify_bodies."
             )
+        for link in self.others:
+            if link.joint not in self.mapping.free:
+                what = "orientation" if link.kind == "spherical" else "position and angle"
+                raise LogError(
+                    f"{self.robot.name}: joint '{link.joint}' is {link.kind}, but the mapping has no table "
+                    f"[free.{link.joint}]; state the columns of its {what}."
+                )
         self.floating = floating[0] if floating else None
         if self.floating is not None and self.mapping.base is None:
             raise LogError(
@@ -203,6 +212,11 @@ class Preparer:
             q[:, k] = low_pass(piece.channels[f"passive.{name}"][:, 0])
             dq[:, k] = derivative(q[:, k], h)
             ddq[:, k] = derivative(dq[:, k], h)
+        for link in self.others:
+            columns = self.mapping.free[link.joint]
+            signals = {k: piece.channels[f"free.{link.joint}.{k}"] for k in columns.columns}
+            places = _as_slice(link.coordinates)
+            q[:, places], dq[:, places], ddq[:, places] = free_motion(link, signals, columns, low_pass)
         rotation = None
         if self.floating is not None and self.mapping.base is not None:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}

@@ -20,6 +20,10 @@ wrench = ["FL_fx", "FL_fy", "FL_fz"]         # measured: three forces, or six wi
 axes = "world"                               # axes of the wrench: "world", "base" (base of the tree) or "frame"
 sign = 1                                     # 1: force on the robot; -1: force on the ground
 radius = 0.02                                # of a round foot [m]: its lowest point touches the ground
+[free.shoulder]                              # a spherical or planar joint without a drive, in the frame of the joint
+orientation = ["qw", "qx", "qy", "qz"]       # spherical; with quaternion, and angular_velocity with twist, as in [base]
+position = ["x", "y"]                        # planar [m]
+angle = "yaw"                                # planar [rad]
 """
 
 from __future__ import annotations
@@ -39,6 +43,10 @@ from steelyard.signals.mapping import LogMapping, as_mapping
 _BASE_VECTORS = {
     "position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3, "gyroscope": 3, "accelerometer": 3,
 }  # fmt: skip
+_TABLES = ("base", "passive", "contacts", "free")
+# Signals of the other free joints, those that must be stated first.
+_FREE_VECTORS = {"spherical": {"orientation": 4, "angular_velocity": 3}, "planar": {"position": 2, "angle": 1}}
+_NEEDED = {"spherical": ("orientation",), "planar": ("position", "angle")}
 QUATERNIONS = ("wxyz", "xyzw")
 TWISTS = ("body", "world", "mixed")
 # Rows of the Jacobian of a frame (velocity, angular velocity) that a contact holds; a line lies along y of its frame.
@@ -104,12 +112,14 @@ class FloatingMapping:
         base: Columns of the base; None: not stated.
         passive: Column of the position of each passive joint.
         contacts: Contacts.
+        free: Columns of each spherical or planar joint.
     """
 
     log: LogMapping = field(default_factory=LogMapping)
     base: BaseColumns | None = None
     passive: Mapping[str, str] = field(default_factory=dict)
     contacts: tuple[ContactColumns, ...] = ()
+    free: Mapping[str, BaseColumns] = field(default_factory=dict)
 
     @classmethod
     def of(cls, mapping: Any, robot: Robot) -> FloatingMapping:
@@ -127,19 +137,22 @@ class FloatingMapping:
         if not isinstance(mapping, Mapping):
             mapping = read_document(Path(mapping), LogError) if mapping else {}
         table = dict(mapping)
-        own = Field({k: table.pop(k) for k in ("base", "passive", "contacts") if k in table}, source, error=LogError)
-        entries = own.table(optional=("base", "passive", "contacts"))
+        own = Field({k: table.pop(k) for k in _TABLES if k in table}, source, error=LogError)
+        entries = own.table(optional=_TABLES)
         base = _base(entries["base"]) if "base" in entries else None
         passive = _passive(entries["passive"], robot) if "passive" in entries else {}
         contacts = _contacts(entries["contacts"], robot) if "contacts" in entries else ()
+        free = _free(entries["free"], robot) if "free" in entries else {}
         channels = {f"base.{name}": columns for name, columns in (base.columns if base else {}).items()}
         channels |= {f"passive.{name}": (column,) for name, column in passive.items()}
+        for joint, own_columns in free.items():
+            channels |= {f"free.{joint}.{name}": columns for name, columns in own_columns.columns.items()}
         for c in contacts:
             channels |= {f"contact.{c.frame}.state": (c.state,)} if c.state else {}
             channels |= {f"contact.{c.frame}.force": (c.force,)} if c.force else {}
             channels |= {f"contact.{c.frame}.wrench": c.wrench} if c.wrench else {}
         log = replace(as_mapping(table or None), source=source)
-        return cls(replace(log, channels={**log.channels, **channels}), base, passive, contacts)
+        return cls(replace(log, channels={**log.channels, **channels}), base, passive, contacts, free)
 
     def driven(self, robot: Robot) -> Robot:
         """Return `robot` with its driven joints alone, for reading their columns."""
@@ -163,7 +176,7 @@ def is_floating(robot: Robot, mapping: Any) -> bool:
     if isinstance(mapping, str) and not Path(mapping).suffix:
         return False
     table = mapping if isinstance(mapping, Mapping) else read_document(Path(mapping), LogError) if mapping else {}
-    return bool(isinstance(table, Mapping) and {"base", "passive", "contacts"} & set(table))
+    return bool(isinstance(table, Mapping) and set(_TABLES) & set(table))
 
 
 def _base(entry: Field) -> BaseColumns:
@@ -189,6 +202,34 @@ def _base(entry: Field) -> BaseColumns:
     imu = table["imu"].table(optional=("position", "rpy")) if "imu" in table else {}
     place = {f"imu_{k}": tuple(v.vector(3)) for k, v in imu.items()}
     return BaseColumns(columns, quaternion, twist, **place)
+
+
+def _free(entry: Field, robot: Robot) -> dict[str, BaseColumns]:
+    """Read the columns of spherical and planar joints."""
+    kinds = {link.joint: link.kind for link in free_links(robot) if link.kind in _FREE_VECTORS}
+    out = {}
+    for name, own in entry.entries().items():
+        if name not in kinds:
+            entry.fail(str(UnknownNameError("spherical or planar joint", name, tuple(kinds))))
+        kind = kinds[name]
+        stated = ("quaternion", "twist") if kind == "spherical" else ()
+        table = own.table(
+            _NEEDED[kind], optional=(*(k for k in _FREE_VECTORS[kind] if k not in _NEEDED[kind]), *stated)
+        )
+        columns = {}
+        for signal, width in _FREE_VECTORS[kind].items():
+            if signal in table:
+                columns[signal] = (table[signal].text(),) if width == 1 else tuple(table[signal].texts())
+                if len(columns[signal]) != width:
+                    table[signal].fail(f"names {len(columns[signal])} columns; it needs {width}.")
+        quaternion = table["quaternion"].choice(QUATERNIONS) if "quaternion" in table else ""
+        if kind == "spherical" and not quaternion and not (quaternion := _order(columns["orientation"])):
+            table["orientation"].fail('the order of the quaternion is not stated; add quaternion = "wxyz" or "xyzw".')
+        twist = table["twist"].choice(("body", "world")) if "twist" in table else ""
+        if "angular_velocity" in columns and not twist:
+            own.fail('the axes of the velocity are not stated; add twist = "body", or "world" for the joint frame.')
+        out[name] = BaseColumns(columns, quaternion, twist)
+    return out
 
 
 def _order(names: tuple[str, ...]) -> str:

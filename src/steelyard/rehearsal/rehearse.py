@@ -11,7 +11,6 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.motion_design import expected_noise
 from steelyard.excitation.search_problem import comparison_motion
@@ -23,12 +22,14 @@ from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, OutcomeWithPage, Presentation
 from steelyard.ground.progress import ProgressCallback, part, report_progress, reports_progress, steps
 from steelyard.ground.reasons import explained
+from steelyard.ground.verb_options import with_changes, with_signature
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.parameters.terms import TermsLike, identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.rehearsal._judge import Judge, Judgement, Trial, judge_trials
 from steelyard.rehearsal.plants import true_model
+from steelyard.rehearsal.rehearse_options import RehearseOptions
 from steelyard.rehearsal.trials import Trials, run_trials, worker_count, worker_pool
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
@@ -120,81 +121,55 @@ class Rehearsal(OutcomeWithPage, DisplayMixin):
         return rehearsal_report, print_rehearsal
 
 
+@with_signature(RehearseOptions)
 @reports_progress
 def rehearse(
     robot: RobotLike,
     trajectory: Trajectory | Sequence[Trajectory],
+    options: RehearseOptions | None = None,
     *,
-    terms: TermsLike | None = None,
-    truth: str | Model = "perturbed",
-    relative_std: float = 0.2,
-    limits: Limits | None = None,
-    noise: float | Sequence[float] | None = None,
-    rate: float = 1000.0,
-    passes: int = 1,
-    seed: int = 0,
-    seeds: int = 5,
-    workers: int | None = 1,
-    gpu: bool = False,
     progress: ProgressCallback | None = None,
+    **changes: Any,
 ) -> Rehearsal:
     """Play motions on simulated robots, log them with realistic sensors, identify each robot, and check the results.
 
     Args:
         robot: Robot as described; the controller uses its nominal model.
         trajectory: Designed motion, or several.
-        terms: Joint terms of the robot and of the fit; default: rotor, viscous, Coulomb, offset.
-        truth: "nominal", "perturbed" (a possible robot close to the nominal one), or a `Model` with the same terms.
-        relative_std: Relative standard deviation of the parameters of a perturbed robot.
-        limits: Limits of the design; default: those of the robot.
-        noise: Standard deviation of the torque noise [N m or N], one number or one per joint; default: half a percent
-            of the effort limits.
-        rate: Sampling rate of the logs [Hz].
-        passes: Number of times that each motion is played.
-        seed: Seed of the first robot and of its noise.
-        seeds: Number of robots, each with different parameters and noise.
-        workers: Number of processes; None: one per core if there are enough robots.
-        gpu: Simulate all robots at once on an NVIDIA GPU, which also computes their rows (extra `gpu`).
+        options: Options of the rehearsal; None: the defaults.
         progress: Callback for the progress (`steelyard.ground.progress`).
+        **changes: Fields of `RehearseOptions` that replace those of `options`, such as `seeds=20`.
     """
+    o = with_changes(options or RehearseOptions(), changes, "rehearse")
     robot = as_robot(robot)
-    Field(seeds, "seeds", error=SteelyardError).whole(1, MOST_ROBOTS)
-    device = _gpu() if gpu else None
-    trials = make_trials(robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed)
+    Field(o.seeds, "seeds", error=SteelyardError).whole(1, MOST_ROBOTS)
+    device = _gpu() if o.gpu else None
+    trials = make_trials(robot, trajectory, o)
     results: list[Trial] = []
     details: list[_Details] = []
-    stream = _all_trials(trials, range(seeds), workers, device, details)
-    for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
+    stream = _all_trials(trials, range(o.seeds), o.workers, device, details)
+    for number in steps(range(o.seeds), "Rehearsing", lambda k: f"robot {k + 1} of {o.seeds}"):
         results.append(next(stream))
-        event = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(results[-1].to_json())}
+        event = {"of": "rehearsal", "robot": number + 1, "robots": o.seeds, **plain(results[-1].to_json())}
         report_progress("Judged", 1.0, results[-1].error_text, event)
     judgements = judge_trials(results, trials.base.names)
     return Rehearsal(robot, *details[0], trials.judge.noise, judgements, tuple(results))
 
 
-def make_trials(
-    robot: Robot,
-    trajectory: Trajectory | Sequence[Trajectory],
-    terms: TermsLike | None = None,
-    truth: str | Model = "perturbed",
-    relative_std: float = 0.2,
-    limits: Limits | None = None,
-    noise: float | Sequence[float] | None = None,
-    rate: float = 1000.0,
-    passes: int = 1,
-    seed: int = 0,
-) -> Trials:
+def make_trials(robot: Robot, trajectory: Trajectory | Sequence[Trajectory], options: RehearseOptions) -> Trials:
     """Create the trials of a rehearsal.
 
     Args:
-        robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed: As for `rehearse`.
+        robot: Robot as described.
+        trajectory: Designed motion, or several.
+        options: Options of the rehearsal.
     """
-    bound = identification_terms(robot, terms)
-    own = limits if limits is not None else limits_from(robot, None)
+    o, bound = options, identification_terms(robot, options.terms)
+    own = o.limits if o.limits is not None else limits_from(robot, None)
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
-    base, other = base_parameters(robot, bound), comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
-    judge = Judge(robot, base, motions, other, own, expected_noise(robot, noise))
-    return Trials(true_model(robot, bound), base, judge, truth, relative_std, rate, passes, seed)
+    base, other = base_parameters(robot, bound), comparison_motion((Fourier(5, 10.0),) * robot.dof, own, o.seed)
+    judge = Judge(robot, base, motions, other, own, expected_noise(robot, o.noise))
+    return Trials(true_model(robot, bound), base, judge, o.truth, o.relative_std, o.rate, o.passes, o.seed)
 
 
 # True model, identification, runs and logs of the first robot.
