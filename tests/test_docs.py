@@ -152,3 +152,10 @@ def test_the_page_of_a_search_word_has_it_in_a_heading(words: str) -> None:
                 having[name] = max(having.get(name, 0.0), hook.boost(name))
     assert having
     assert max(having, key=lambda name: having[name]) == SEARCHED[words]
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "docs/architecture.md"])
+def test_files_that_a_page_names_exist(page: str) -> None:
+    """Names that begin at the root of the repository; capitals stand for a name of your own."""
+    named = re.findall(r"`((?:src|tests|docs|examples|benchmarks)/[a-z0-9_/.-]+)`", (ROOT / page).read_text("utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []

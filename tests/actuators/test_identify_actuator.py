@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from command_files import VOLTAGE, log_of
 
+import steelyard.actuators.linear_start as linear_start
 from steelyard.actuators import CommandLog, DriveModel, Load, identify_actuator, read_command_logs
 from steelyard.actuators.drive_structure import DriveStructure
 from steelyard.actuators.linear_start import linear_starts
@@ -22,6 +24,8 @@ pytest.importorskip("mujoco", reason="MuJoCo moves the plants (pip install 'stee
 import drive_plants
 from drive_plants import random_plant
 
+# The package has the function of the same name.
+identify = importlib.import_module("steelyard.actuators.identify_actuator")
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "actuators"
 needs_data = pytest.mark.skipif(not (DATA / "bam_xl330").is_dir(), reason="STEELYARD_DATA has no actuators")
 
@@ -99,9 +103,13 @@ def test_stribeck_and_load_friction_come_back(
 
 
 def test_a_torque_drive_comes_back() -> None:
+    """Also if the zero of the encoder is elsewhere, as with servos that count ticks from 0."""
     plant = random_plant("torque", "M1", 5)
-    result = identify_actuator(plant.record(5))
+    logs = [dataclasses.replace(log, goal=log.goal + np.pi, position=log.position + np.pi) for log in plant.record(5)]
+    result = identify_actuator(logs)
     assert (result.model.kind, result.model.friction) == ("torque", "M1")
+    turn = result.model["offset"] - plant.truth["offset"]
+    assert abs(np.cos(turn) + 1.0) < 1e-4
     assert abs(result.model["delay"] - plant.truth["delay"]) < 2e-4
     for name in ("kp_gain", "kd_gain", "armature", "friction_base"):
         assert result.model[name] == pytest.approx(plant.truth[name], rel=0.03), name
@@ -140,6 +148,40 @@ def test_the_linear_start_finds_the_order_of_size(
     start = linear_starts(logs, volts_of(logs), "voltage", {"duty_gain": 0.003})[0]
     for name in ("torque_per_volt", "back_emf"):
         assert 0.5 < start[name] / plant.truth[name] < 2.0
+
+
+def test_averages_of_coarse_logs_are_exact_wherever_the_zero_is() -> None:
+    time = np.arange(0.0, 2.0, 0.02)
+    log = dataclasses.replace(log_of(VOLTAGE), time=time, goal=0.0 * time, position=3.0 + time + 0.7 * time**2)
+    _, acceleration, velocity, *_ = linear_start._part(log, np.ones(len(time)), slice(0, len(time)))
+    middle = np.linspace(time[0], time[-1], len(velocity) + 6)[3:-3]
+    assert acceleration == pytest.approx(1.4, abs=1e-9)
+    assert np.polyfit(middle, velocity, 1)[0] == pytest.approx(1.4, rel=0.02)
+
+
+def test_the_gain_of_a_measured_duty_is_that_of_the_delayed_goal() -> None:
+    log = log_of(VOLTAGE)
+    late = np.concatenate([np.zeros(3), log.goal[:-3]])
+    duty = np.clip(0.003 * log.kp * (late - log.position), -1.0, 1.0)
+    notes: list[str] = []
+    known = identify._duty_gain([dataclasses.replace(log, duty=duty, duty_gain=np.nan)], ["voltage"], {}, notes)
+    assert known["duty_gain"] == pytest.approx(0.003, rel=1e-6)
+
+
+def test_a_supply_in_another_unit_is_named() -> None:
+    log = changed()
+    with pytest.raises(LogError, match=r"--units 'voltage=0.1 V'"):
+        identify_actuator([dataclasses.replace(log, supply=np.full(len(log), 10.0 * log.volts))])
+
+
+def test_a_duty_without_a_unit_is_said(tmp_path: Path) -> None:
+    log = log_of(VOLTAGE)
+    columns = np.column_stack([log.time, log.goal, log.position, 300.0 * np.sin(log.time)])
+    path = tmp_path / "servo.csv"
+    np.savetxt(path, columns, delimiter=",", header="t,goal,position,present_pwm", comments="")
+    (own,) = read_command_logs(path, mass=0.5, length=0.1)
+    assert own.duty is None
+    assert "duty=counts/885" in own.notes[0]
 
 
 def changed(**changes: object) -> CommandLog:

@@ -9,7 +9,7 @@ import pytest
 from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
-from steelyard.check._artefacts import check_hidden_limit
+from steelyard.check._artefacts import check_drop_outs, check_hidden_limit
 from steelyard.estimation.estimate import EstimationError
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Joint, Link, Robot
@@ -158,6 +158,19 @@ def test_a_plateau_of_dry_friction_is_no_limit_of_the_torque(limited: bool) -> N
     raw = check_hidden_limit(robot_of("rotradi"), replace(log, tau=tau))
     assert [e.joint for e in raw] == ["q3"]
     assert _joints(_check("rotradi", spoiled(log, tau=tau)), "saturated") == (["q3"] if limited else [])
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_torque_that_passes_through_zero_does_not_drop_out(lost: bool) -> None:
+    """Coarse friction jumps from one side to the other, and rests at zero for a sample on the way."""
+    log = clean("rotradi")
+    rubs = np.round(np.tanh(log.dq[:, 2] / 0.005) + 0.1 * np.sin(log.q[:, 1]), 1)
+    turns = np.flatnonzero(np.diff(np.sign(rubs)) != 0)
+    assert len(turns) > 5
+    rubs[turns + 1] = 0.0
+    rubs[100:2000:200] = 0.0 if lost else rubs[101:2001:200]
+    found = check_drop_outs(robot_of("rotradi"), replace(log, tau=column(log.tau, 2, lambda _: rubs)))
+    assert [e.joint for e in found] == (["q3"] if lost else [])
 
 
 def test_currents_instead_of_torques() -> None:

@@ -89,6 +89,7 @@ def drive_verdict(result: ActuatorIdentification) -> Verdict:
         else result.error("fit")
     )
     if math.isfinite(goal) and judged >= goal:
+        points.insert(0, "Check units and signs of goal, position and duty, the gains, the load and its rest angle.")
         return Verdict("bad", "The drive predicts its logs no better than the goal itself.", tuple(points))
     kind: Tone = "warning" if odd or not (fold_errors or math.isfinite(holdout_error)) else "good"
     where = (

@@ -161,17 +161,17 @@ def choose_structure(
     chooser = _Chooser(logs, supply, groups, given, stride, seed)
     always = ("delay",) if effects is None else tuple(effects)
     at = [DriveStructure(kind, friction or "M1", always) for kind in kinds]
-    best = min(at, key=chooser.score)
+    if len(kinds) > 1 and effects is None and "torque_limit" not in given:
+        # The duty of a voltage drive has a limit; a loop without one would lose against it at large errors.
+        at += [replace(s, effects=(*s.effects, "torque_limit")) for s in at if s.kind == "position-loop"]
+    best = _fewest(chooser, at)
     while True:
         larger = _larger(best, friction, effects is None, given)
         rare = [s for s in larger if set(s.effects) & set(_RARE) - set(best.effects)]
         candidates = _better(chooser, best, [s for s in larger if s not in rare]) or _better(chooser, best, rare)
         if not candidates:
             break
-        lowest = min(map(chooser.score, candidates))
-        # Among those with about the same error, the one with the fewest parameters.
-        near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
-        best = min(near, key=lambda s: (len(s.names), chooser.score(s)))
+        best = _fewest(chooser, candidates)
     best = _simplest(chooser, best, friction, effects is None, (1.0 + _GAIN) * chooser.score(best))
     if "friction_stribeck" in DRIVE_FRICTION[best.friction]:
         other = replace(best, stribeck_exponent=3 - best.stribeck_exponent)
@@ -188,6 +188,13 @@ def choose_structure(
         best, fit, fine, tried, chooser.scores[best][2] if best in chooser.scores else {},
         {fold.group: fold.growth.fit(best) for fold in chooser.folds}, equal,
     )  # fmt: skip
+
+
+def _fewest(chooser: _Chooser, candidates: Sequence[DriveStructure]) -> DriveStructure:
+    """Among the structures with about the smallest error, the one with the fewest parameters."""
+    lowest = min(map(chooser.score, candidates))
+    near = [s for s in candidates if (1.0 - _GAIN) * chooser.score(s) <= lowest]
+    return min(near, key=lambda s: (len(s.names), chooser.score(s)))
 
 
 def _label(s: DriveStructure, kinds: Sequence[str]) -> str:

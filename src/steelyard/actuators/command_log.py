@@ -51,6 +51,7 @@ class CommandLog:
         trajectory: Name of the motion, such as "sin_sin"; "" where unknown.
         labels: Further properties of the run, by name; they may define the left-out groups.
         source: File of the run.
+        notes: One sentence for each part of the file that is not used.
     """
 
     name: str
@@ -71,6 +72,7 @@ class CommandLog:
     trajectory: str = ""
     labels: dict[str, Any] = field(default_factory=dict)
     source: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("time", *_SAMPLED):

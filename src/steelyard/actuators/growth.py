@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -32,6 +33,10 @@ _TRIES, _FAILURES, _AROUND = 12, 4, 3.0
 _MODEL_ERROR = 10.0
 # Starts of new terms, as multiples of their typical value: a weak effect and a strong one.
 _SIZES = (0.2, 1.0)
+# The zero of an encoder may be at any angle of the load: turns of its rest angle [rad] for the linear starts.
+_TURNS = (0.0, 0.5 * math.pi, math.pi, -0.5 * math.pi)
+# Largest error over the error of full duty, of the first values with a full duty.
+_FULL_AT = (1.1, 1.5, 2.2, 4.0)
 
 
 class Growth:
@@ -74,7 +79,10 @@ class Growth:
             scales = [fit.scale for s, fit in self._fits.items() if s.kind == structure.kind]
             scale = min(scales) if scales else None
             fits = [self._search(structure, start, scale, _QUICK) for start in starts]
-            self._fits[structure] = self._best(fits)
+            best = self._best(fits)
+            if full := self._at_full_duty(best):
+                best = self._best([best, self._search(structure, full, best.scale, _QUICK)])
+            self._fits[structure] = best
         return self._fits[structure]
 
     @cached_property
@@ -132,6 +140,18 @@ class Growth:
         return fit_drive(
             fit.structure, rollouts, fit.values, given, scale=fit.scale, most=20, tolerance=_EXACT, free_starts=True
         )
+
+    def _at_full_duty(self, fit: DriveFit) -> dict[str, float]:
+        """First values with the same torque per radian, and a full duty in these runs; {} if the fit has one.
+
+        Below full duty only the product of gain and torque per volt has an effect, so a search does not find the limit.
+        """
+        if "duty_gain" not in fit.free or fit.values["duty_gain"] * self._largest_error() >= 1.0:
+            return {}
+        product = fit.values["duty_gain"] * fit.values["torque_per_volt"]
+        gains = [part / self._largest_error() for part in _FULL_AT]
+        pool = [{**fit.values, "duty_gain": gain, "torque_per_volt": product / gain} for gain in gains]
+        return self._ranked(fit.structure, pool, 1)[0]
 
     def _search(self, s: DriveStructure, start: Mapping[str, float], scale: float | None, tolerance: float) -> DriveFit:
         given = {n: v for n, v in self._given.items() if n in s.names}
@@ -205,8 +225,11 @@ class Growth:
         """Rank the linear starts and random ones by their rollouts."""
         usual = usual_values(self.rollouts)
         rng = np.random.default_rng(self._seed)
-        linear = [start for start in linear_starts(self.logs, self._supply, s.kind, self._given) if start]
-        pool = [{**{"delay": 0.003, "offset": 0.0}, **start} for start in linear]
+        pool: list[dict[str, float]] = []
+        for turn in _TURNS if "offset" not in self._given else (0.0,):
+            logs = [replace(log, load=replace(log.load, rest_angle=log.load.rest_angle - turn)) for log in self.logs]
+            linear = [start for start in linear_starts(logs, self._supply, s.kind, self._given) if start]
+            pool += [{**{"delay": 0.003, "offset": turn}, **start} for start in linear]
         for _ in range(_DRAWS):
             size = np.exp(rng.uniform(-2.3, 2.3, len(s.names)))
             drawn = {n: usual[n] * float(x) for n, x in zip(s.names, size, strict=True)} | {"offset": 0.0}

@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.actuators.actuator_identification import ActuatorIdentification, RunError
 from steelyard.actuators.choose_structure import ChosenDrive, choose_structure, run_errors
+from steelyard.actuators.command_columns import held
 from steelyard.actuators.command_log import CommandLog, checked_logs
 from steelyard.actuators.drive_model import DRIVE_EFFECTS, DRIVE_FRICTION, DRIVE_KINDS, DRIVE_PARAMETERS, DriveModel
 from steelyard.actuators.rollout import Rollouts
@@ -24,6 +25,9 @@ from steelyard.ground.arrays import Array, one_blas_thread
 _SAMPLES = 3000
 # Averaging time of the measured supply [s]: longer than the ripple of the PWM, shorter than a motion.
 _RIPPLE = 0.2
+# Delays of the goal [s] to which a measured duty may belong; servos act within a few cycles of their bus.
+_LATE = tuple(0.001 * k for k in range(51))
+_NO_SUPPLY = "The supply voltage is unknown: torque_per_volt is the torque at full duty."
 # Largest number of folds; more groups are merged.
 _GROUPS = 5
 
@@ -58,7 +62,7 @@ def identify_actuator(
     kinds = [kind] if kind else _kinds(runs)
     if "torque" in kinds and (missing := [log.name for log in runs if math.isnan(log.kp)]):
         raise LogError(f"The gain kp of run '{missing[0]}' is missing; state kp, or choose the kind position-loop.")
-    notes: list[str] = []
+    notes = [note for log in runs for note in log.notes]
     known |= _duty_gain(runs, kinds, known, notes)
     _check_saturation(runs, known)
     inseparable, assumed = separability(runs, kinds[0], known)
@@ -66,10 +70,13 @@ def identify_actuator(
     groups, grouped_by = _groups(runs, leave_out)
     supply = [_supply(log, kinds, notes) for log in runs]
     stride = max(1, sum(len(log) for log in runs) // _SAMPLES)
-    choice = choose_structure(runs, supply, groups, known, kinds, friction, effects, stride, seed)
+    with one_blas_thread():  # the matrices are small; a second thread only adds load
+        choice = choose_structure(runs, supply, groups, known, kinds, friction, effects, stride, seed)
     if choice.structure.kind != kinds[0]:
         inseparable, _ = separability(runs, choice.structure.kind, known)
     inseparable += choice.equal
+    if choice.structure.kind != "voltage":
+        notes = [note for note in notes if note != _NO_SUPPLY]
     model, memory = _model(choice, name)
     if memory > 20.0:
         notes.append(
@@ -148,19 +155,27 @@ def _duty_gain(
     stated = {log.duty_gain for log in logs if not math.isnan(log.duty_gain)}
     if len(stated) == 1:
         return {"duty_gain": stated.pop()}
-    above = below = 0.0
+    slope, _ = min((_duty_slope(logs, late) for late in _LATE), key=lambda pair: pair[1])
+    if slope <= 0.0:
+        return {}
+    notes.append(f"The measured duty is {slope:.4g} per unit of kp and radian of error.")
+    return {"duty_gain": slope}
+
+
+def _duty_slope(logs: Sequence[CommandLog], late: float) -> tuple[float, float]:
+    """Duty per unit of kp and radian of error, with goals that are late [s], and the squares of its residuals."""
+    above = below = squares = 0.0
     for log in logs:
         if log.duty is None:
             continue
         kp = 1.0 if math.isnan(log.kp) else log.kp
-        error = kp * np.nan_to_num(log.goal - log.position)
+        error = kp * np.nan_to_num(held(log.time + late, log.goal, log.time) - log.position)
         # The duty does not depend on the error at its limit and while the drive is off.
         use = log.enabled & (np.abs(log.duty) < 0.95) & (np.abs(log.duty) > 0.02)
         above, below = above + float(error[use] @ log.duty[use]), below + float(error[use] @ error[use])
-    if below <= 0.0 or above <= 0.0:
-        return {}
-    notes.append(f"The measured duty is {above / below:.4g} per unit of kp and radian of error.")
-    return {"duty_gain": above / below}
+        squares += float(log.duty[use] @ log.duty[use])
+    slope = above / below if below > 0.0 else 0.0
+    return slope, squares - slope * above
 
 
 def _supply(log: CommandLog, kinds: Sequence[str], notes: list[str]) -> Array:
@@ -171,12 +186,23 @@ def _supply(log: CommandLog, kinds: Sequence[str], notes: list[str]) -> Array:
         from scipy.ndimage import uniform_filter1d
 
         usual = float(np.nanmedian(log.supply))
+        _check_supply(log, usual)
         volts = np.where(np.isfinite(log.supply), log.supply, usual)
         return np.asarray(uniform_filter1d(volts, max(1, round(_RIPPLE / log.period)), mode="nearest"))
     if math.isnan(log.volts):
-        notes.append("The supply voltage is unknown: torque_per_volt is the torque at full duty.")
+        notes.append(_NO_SUPPLY)
         return np.ones(len(log))
     return np.full(len(log), log.volts)
+
+
+def _check_supply(log: CommandLog, usual: float) -> None:
+    """Refuse a supply in another unit than the nominal one: servos log tenths of a volt, or millivolts."""
+    for factor, unit in ((10.0, "0.1 V"), (1000.0, "mV")):
+        if 0.6 < usual / (factor * log.volts) < 1.6:
+            raise LogError(
+                f"Run '{log.name}': the measured supply is {usual:.4g} V, the nominal one {log.volts:.4g} V; state the "
+                f"unit of the column: --units 'voltage={unit}'."
+            )
 
 
 def _groups(logs: Sequence[CommandLog], leave_out: str) -> tuple[list[str], str]:

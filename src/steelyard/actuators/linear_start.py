@@ -143,6 +143,10 @@ def _part(log: CommandLog, volts: Array, part: slice) -> list[Array] | None:
     total = ((1.0 - x**2) ** 3).sum()
     # The derivative of an averaged signal is the signal averaged with the window's derivative.
     first, second = first / total / width, second / total / width**2
+    # With few samples these sums are not the integrals: exact for a parabola, wherever the zero of the encoder is.
+    first /= -float(first @ x) * width
+    second -= second.mean()
+    second /= 0.5 * float(second @ x**2) * width**2
 
     def average(values: Array, kernel: Array = window) -> Array:
         return np.asarray(np.convolve(values, kernel, mode="valid"))

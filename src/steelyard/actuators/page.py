@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from steelyard.actuators.card import actuator_card
+from steelyard.actuators.card import actuator_card, drive_verdict
 from steelyard.ground.numbers import number
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ def print_actuator(result: ActuatorIdentification, out: Console, folder: str = "
 
     model = result.model
     say(out, bold(f"{model.name}: {model.kind} drive, friction {model.friction}"))
+    verdict = drive_verdict(result)
+    say(out, verdict.headline)
+    if verdict.kind == "bad":
+        say(out, f" • {verdict.points[0]}")
     say(out, f" • Rollouts of {len(result.logs)} runs of the fit: {_mrad(result.error('fit'))} mrad (mean absolute).")
     if result.holdout:
         say(out, f" • Rollouts of {len(result.holdout)} held-out runs: {_mrad(result.error('hold-out'))} mrad.")

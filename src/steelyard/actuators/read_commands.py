@@ -145,5 +145,5 @@ def _log(
         duty=run.duty, supply=run.voltage, current=run.current, torque_enable=run.enabled, feedforward=run.feedforward,
         kp=numbers.get("kp", math.nan), kd=numbers.get("kd", math.nan), volts=numbers.get("supply", math.nan),
         duty_gain=numbers.get("duty_gain", math.nan), trajectory=words.get("trajectory", ""),
-        labels={k: v for k, v in words.items() if k != "trajectory"}, source=run.source,
+        labels={k: v for k, v in words.items() if k != "trajectory"}, source=run.source, notes=run.notes,
     )  # fmt: skip

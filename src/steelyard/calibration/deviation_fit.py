@@ -223,7 +223,7 @@ def prior_variances(
 def _inverse(matrix: Array) -> Array:
     """Inverse of the identity plus a matrix without negative eigenvalues, which few exact poses make very large."""
     try:
-        return np.linalg.inv(matrix)
+        return np.asarray(np.linalg.inv(matrix), dtype=float)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T, dtype=float)

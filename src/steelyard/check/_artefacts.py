@@ -42,6 +42,12 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
     inner = steps[~(zero[1:] | zero[:-1])]
     ordinary = float(np.median(inner)) if len(inner) else 0.0
     far = max(_JUMP * ordinary, _FAR * float(np.std(x[~zero])), STILL[joint.kind] if what == "position" else 0.0)
+    # A signal that passes through zero does not come back.
+    starts, ends = np.flatnonzero(zero[1:] & ~zero[:-1]), np.flatnonzero(~zero[1:] & zero[:-1]) + 1
+    for first in starts:
+        later = ends[np.searchsorted(ends, first, side="right") :]
+        if len(later) and x[first] * x[later[0]] < 0.0:
+            zero[first + 1 : later[0]] = False
     edges = zero[1:] != zero[:-1]
     jumps = int(np.sum(edges & (steps > far)))
     if jumps < 2 * _FEW or jumps < 0.5 * int(np.sum(edges)):
@@ -89,8 +95,10 @@ def without_plateaus(
 ) -> list[Finding]:
     """Remove hidden limits that are plateaus of dry friction: a fit misses a limited torque more than the others.
 
+    A limit without noise stays: its runs of one value are more than friction does.
+
     Args:
-        findings: Findings about a log.
+        findings: Findings about the channels of a log.
         log: The log.
         evidence: Its prepared rows.
         fits: Fit of every joint's torque alone, by joint number.
@@ -105,11 +113,12 @@ def _is_plateau(finding: Finding, log: Log, evidence: Evidence, fits: Mapping[in
     rest = fits[joint].residual
     y = evidence.y[evidence.joints.index(joint)]
     y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
-    for sign in _SIDES.values():
-        level = _hidden_limit(sign * log.tau[:, joint])
-        at = np.zeros(len(y), dtype=bool) if level is None else sign * y > level
-        if level is not None and (not at.any() or np.mean(rest[at] ** 2) > np.mean(rest**2)):
-            return False
+    for word, sign in _SIDES.items():
+        if word in finding.message:
+            level = _hidden_limit(sign * log.tau[:, joint])
+            at = np.zeros(len(y), dtype=bool) if level is None else sign * y > level
+            if not at.any() or np.mean(rest[at] ** 2) > np.mean(rest**2):
+                return False
     return True
 
 

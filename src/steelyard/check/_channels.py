@@ -25,6 +25,10 @@ PLATEAU, LONGER, SHARE = 5, 5.0, 0.002
 STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 
+# Steps by which a parabola falls; half a step more, since levels are rounded.
+_CREST = 4.5
+
+
 def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
     """Report dead, coarse and cut-off channels, joint by joint, without unused torques.
 
@@ -89,6 +93,7 @@ def _cut_off(joint: Joint, tau: Array, when_moving: Callable[[], Array]) -> Iter
         at = values == extreme
         ordinary = float(np.quantile(lengths[~at], 0.95)) if np.any(~at) else np.inf
         long = at & (lengths >= max(PLATEAU, LONGER * ordinary))
+        long[long] = [not _is_crest(tau, s, n) for s, n in zip(starts[long], lengths[long], strict=True)]
         count = sum(
             int(np.sum(moving[s : s + n])) for s, n in zip(starts[long], lengths[long], strict=True)
         )  # at rest a torque may be constant
@@ -102,6 +107,17 @@ def _cut_off(joint: Joint, tau: Array, when_moving: Callable[[], Array]) -> Iter
         advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
         severity: Severity = "problem" if count > 0.2 * len(tau) else "warning"
         yield Finding("saturated", severity, message, advice, joint.name)
+
+
+def _is_crest(x: Array, start: int, length: int) -> bool:
+    """Whether a run of an extreme value is the crest of a smooth signal of few levels, or of friction.
+
+    A parabola that stays within one step for `length` samples has fallen by four steps half of that beyond either end,
+    counted from its crest; a signal that is cut off has fallen by more.
+    """
+    ends = np.array([start - length // 2, start + length - 1 + length // 2]).clip(0, len(x) - 1)
+    step = float(np.min(np.diff(np.unique(x))))
+    return bool(np.min(np.abs(x[ends] - x[start])) < _CREST * step)
 
 
 def _moving(log: Log) -> Array:

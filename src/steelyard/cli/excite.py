@@ -186,7 +186,7 @@ def _terms(robot: Robot, text: str) -> Terms | None:
 
 
 def _settings(o: ExciteCommand) -> dict[str, Any]:
-    """Return the settings to store with the result: what was typed."""
+    """Return the settings to store with the result, as they were typed."""
     lists = {name: opt.words(o.design[option]) for option, name in _LISTS.items()}
     typed = {name: value for name, value in o.design.values.items() if name not in _LISTS}
     others = {name: getattr(o, name) for name in _STORED}

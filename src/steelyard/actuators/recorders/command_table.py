@@ -123,8 +123,8 @@ def _run(
         if signal == "duty" and not unit:
             if np.nanmax(np.abs(values), initial=0.0) > 1.05:
                 notes.append(
-                    f"The column '{name}' reaches {np.nanmax(np.abs(values)):.4g} without a unit, so it is not used; "
-                    "state units duty = percent, per mille or counts/N."
+                    f"The column '{name}' has no unit and values above 1, so it is not used; state the unit of duty: "
+                    "percent, per mille or counts/N, such as --units duty=counts/885."
                 )
                 continue
             unit = "1"
