@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from steelyard.dynamics.model import Model
+from steelyard.estimation.estimate import EstimationError
+from steelyard.identification._balance import add_counterbalance
 from steelyard.identification.identify import identify
 from steelyard.parameters import Coulomb, Counterbalance, Viscous, terms
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 ROBOT = builtin("ns16")
 JOINT = 1  # the shoulder, which gravity loads most
@@ -44,3 +50,16 @@ def test_a_counterbalance_is_found_where_there_is_one(balance: float) -> None:
     assert found.possible
     # With it, possible links explain the log as well as free ones do, up to a few parameters' worth of noise.
     assert found.estimate.cost < 1.2 * found.free.cost
+
+
+def test_a_motion_too_small_for_a_counterbalance_leaves_the_terms_as_they_are() -> None:
+    """The trial's parameters are then not identifiable; the fit without it must not be lost."""
+    log, _ = log_of(0.0)
+    study = Study.of(ROBOT, log, terms(ROBOT, Viscous(), Coulomb(smooth=0.01)), Preparation())
+    rms = np.ones(ROBOT.dof)
+    pair = tuple(SimpleNamespace(cost=cost, residual_std=rms) for cost in (1.0, 2.0))
+
+    def fits(trial: Study) -> None:
+        raise EstimationError("Not all base parameters are identifiable from the data.")
+
+    assert add_counterbalance(study, fits, pair) == (study, pair)

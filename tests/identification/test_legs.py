@@ -37,8 +37,11 @@ def leg(scale: float = 1.0, planted: bool = True, timestep: float = 0.001) -> st
     return f"{head}<worldbody>{text}{'</body>' * 3}</worldbody><actuator>{motors}</actuator></mujoco>"
 
 
-def rollout(model: Any, seed: int, seconds: float) -> tuple[np.ndarray, ...]:
-    """Time, positions, velocities and torques of the leg as it follows sines; the controller sees 6 ms old states."""
+def rollout(model: Any, seed: int, seconds: float, late_command: bool = False) -> tuple[np.ndarray, ...]:
+    """Time, positions, velocities and torques of the leg as it follows sines under a controller that is 6 ms late.
+
+    It sees old states, or its commands act late; the log has the commands when they are given.
+    """
     import mujoco
 
     data, rng = mujoco.MjData(model), np.random.default_rng(seed)
@@ -51,31 +54,34 @@ def rollout(model: Any, seed: int, seconds: float) -> tuple[np.ndarray, ...]:
     speed = np.gradient(wanted, 1.0 / RATE, axis=0)
     data.qpos[:] = wanted[0]
     seen = [(data.qpos.copy(), data.qvel.copy())] * (round(DELAY * RATE) + 1)
-    q, dq, tau = [], [], []
+    q, dq, tau = [], [], [np.zeros(3)] * round(DELAY * RATE)
     for k in range(len(t)):
         seen = [*seen[1:], (data.qpos.copy(), data.qvel.copy())]
-        data.ctrl[:] = 20.0 * (wanted[k] - seen[0][0]) + 0.5 * (speed[k] - seen[0][1])
+        state = seen[-1 if late_command else 0]
+        tau.append(20.0 * (wanted[k] - state[0]) + 0.5 * (speed[k] - state[1]))
+        data.ctrl[:] = tau[k if late_command else -1]
         q.append(seen[-1][0])
         dq.append(seen[-1][1])
-        tau.append(data.ctrl.copy())
         mujoco.mj_step(model, data, round(1.0 / RATE / model.opt.timestep))
-    return t, np.array(q), np.array(dq), np.array(tau)
+    return t, np.array(q), np.array(dq), np.array(tau[-len(t) :])
 
 
-def log(model: Any, seed: int) -> dict[str, np.ndarray]:
-    t, q, dq, tau = rollout(model, seed, 20.0)
+def log(model: Any, seed: int, late_command: bool = False) -> dict[str, np.ndarray]:
+    t, q, dq, tau = rollout(model, seed, 20.0, late_command)
     rng = np.random.default_rng(100 + seed)
     noise = [rng.normal(0.0, size, q.shape) for size in (2e-5, 5e-3, 1e-2)]
     return {"time": t, "q": q + noise[0], "dq": dq + noise[1], "tau": tau + noise[2]}
 
 
-def identified(seed: int, scale: float, folder: Path, timestep: float = 0.001) -> tuple[Any, Identification, Any]:
+def identified(
+    seed: int, scale: float, folder: Path, timestep: float = 0.001, late_command: bool = False
+) -> tuple[Any, Identification, Any]:
     """The plant, the model from two of its logs, and the written MJCF, all as models of MuJoCo."""
     mujoco = pytest.importorskip("mujoco")
     plant = mujoco.MjModel.from_xml_string(leg(timestep=timestep))
     (folder / "leg.xml").write_text(leg(scale, planted=False, timestep=timestep))
     robot = sy.load_robot(folder / "leg.xml")
-    found = identify(robot, log(plant, seed), [log(plant, seed + 50)], check=False)
+    found = identify(robot, log(plant, seed, late_command), [log(plant, seed + 50, late_command)], check=False)
     run = found.save(folder / "run", overwrite=True)
     return plant, found, mujoco.MjModel.from_xml_path(str(run / "leg.xml"))
 
@@ -129,6 +135,14 @@ def test_what_was_planted_stands_in_the_file(tmp_path: Path) -> None:
     moved, driven = differences(plant, made, 7)
     assert np.max(moved) < 0.003  # measured: 0.001 and 0.006
     assert np.max(driven) < 0.02
+
+
+def test_commands_that_act_late_do_not_pass_for_damping(tmp_path: Path) -> None:
+    """Soft friction acts ahead of the velocity, a late command behind it: both are estimated together."""
+    _, found, made = identified(0, 1.15, tmp_path, late_command=True)
+    assert np.max(np.abs(errors_over_bars(found, made))) < 3.0
+    np.testing.assert_allclose(made.dof_damping, DAMPING, rtol=0.1)
+    np.testing.assert_allclose(made.dof_frictionloss, FRICTIONLOSS, rtol=0.05)
 
 
 @pytest.mark.proof

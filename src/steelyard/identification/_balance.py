@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.estimate import Estimate, EstimationError
 from steelyard.parameters.actuators import Counterbalance
 from steelyard.parameters.terms import Terms
 from steelyard.study import Study
@@ -50,7 +50,10 @@ def add_counterbalance(study: Study, fits: Callable[[Study], Pair], pair: Pair) 
             continue
         terms = Terms(study.robot, (*study.terms.terms, Counterbalance(where=(name,))))
         trial = replace(study, terms=terms)
-        fitted = fits(trial)
+        try:
+            fitted = fits(trial)
+        except EstimationError:
+            continue  # the motion is too small to tell a counterbalance from the links' own gravity
         if _gap(fitted) < min(_gap(best[1]), (1.0 - _LEAST_REDUCTION) * gap):
             best = trial, fitted
     return best

@@ -129,6 +129,21 @@ def include_delay_error(estimate: Estimate, shift: Array | None) -> Estimate:
     )
 
 
+def widened_by_shift(estimate: Estimate, shift: Array) -> Estimate:
+    """Widen the error bars of an estimate by its shift under another preparation.
+
+    A single small difference can be chance; a large one counts.
+
+    Args:
+        estimate: The estimate.
+        shift: Change of its base parameters.
+    """
+    noise = np.maximum(np.diag(estimate.covariance), 1e-300)
+    added = np.maximum(shift**2, motion_variance(noise, noise + shift**2, blocks=2))
+    grown = np.sqrt(1.0 + added / noise)
+    return replace(estimate, covariance=estimate.covariance * np.outer(grown, grown))
+
+
 # Share of the remaining squared error that is attributed to missing friction shapes instead of noise. Tuned by coverage
 # on simulated arms (docs/theory/structure.md).
 _MISFIT = 0.05

@@ -14,30 +14,22 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
-from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export._simple_terms import COUPLED, simple_terms
 from steelyard.export.capability import CAPABILITIES, FITTED
 from steelyard.export.mjcf import model_to_mjcf
-from steelyard.export.soft_friction import as_simulated, softened, usual_widths
 from steelyard.export.urdf import model_to_urdf
 from steelyard.ground.arrays import Array
-from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars
+from steelyard.identification._extra_variance import jackknife_variance, widen_error_bars, widened_by_shift
+from steelyard.identification.simulated_friction import sharp_or_soft
 from steelyard.parameters.friction import Coulomb
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic
-from steelyard.signals.filters import LowPass
 from steelyard.study import Study
 
-# Largest residual ratio to select MuJoCo's soft friction. It depends on the acceleration and explains up to
-# a tenth of the residual of real logs. In MuJoCo logs a third of the residual remains.
-_SOFT_LEAVES = 0.7
-# Share of the residual that soft friction must explain before it is fitted, and number of samples for this test. The
-# share is three quarters in MuJoCo logs and 1 to 17 % in the logs of ten robots.
-_WORTH_A_FIT, _TEST_SAMPLES = 0.35, 10_000
-# Numbers of simulator steps per sample to try. With more steps, the torque acts half a sample late in any case.
-_STEPS = (1, 2, 4, 10)
+# Ratio of the other speed at which dry friction may bend to the usual one; the search tries its inverse.
+_ROUNDER = 3.0
 _WRITERS: dict[str, Callable[[Model, Path, Path | None], tuple[str, ...]]] = {
     "urdf": model_to_urdf,
     "mjcf": model_to_mjcf,
@@ -91,10 +83,11 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
         own = CAPABILITIES[name].terms(study.robot, terms)
         if own.names not in done:
             fitted = plain if own.terms == plain.terms.terms else _with_terms(plain, own)
-            done[own.names] = fitted.rows, *fit(fitted)
+            estimate, model = fit(fitted)
+            done[own.names] = fitted.rows, _with_rounding_error(fitted, estimate, fit), model
         rows, estimate, model = done[own.names]
         if name == "mjcf":
-            rows, estimate, model = _sharp_or_soft(plain, done[own.names], fit)
+            rows, estimate, model = sharp_or_soft(plain, done[own.names], fit)
         out.append(FormatModel(name, model, _errors(rows, estimate)))
     return tuple(out)
 
@@ -129,95 +122,21 @@ def _projected(data: RegressionData, wide: BaseParameters, base: BaseParameters)
     return RegressionData(equations, len(base.parameters), lambda: blocks, data.period)
 
 
-def _sharp_or_soft(
-    study: Study, sharp: tuple[RegressionData, Estimate, Model], fit: Callable[[Study], tuple[Estimate, Model]]
-) -> tuple[RegressionData, Estimate, Model]:
-    """Select sharp dry friction (sign of the velocity) or MuJoCo's default soft friction.
+def _with_rounding_error(study: Study, estimate: Estimate, fit: Callable[[Study], tuple[Estimate, Model]]) -> Estimate:
+    """Widen error bars by the shift of the parameters if dry friction bends at another speed.
 
-    Soft friction is selected if its residual is much smaller, which identifies logs of MuJoCo simulations. Otherwise
-    the file sets MuJoCo to sharp friction.
+    The fit assumes that speed, and files do not contain it. Blocks of one log all have the same error from it.
 
     Args:
-        study: Study of the full model.
-        sharp: Rows, estimate and model with smoothed sharp friction.
+        study: Study of the fit.
+        estimate: The fit.
         fit: Function that fits a study with its given terms.
     """
-    rows, estimate, model = sharp
-    jumping = (replace(t, smooth=0.0) if isinstance(t, Coulomb) else t for t in model.terms.terms)
-    sharpened = rows, estimate, Model(model.robot, Terms(model.robot, tuple(jumping)), model.theta)
-    usual = replace(study, terms=Terms(study.robot, tuple(map(softened, model.terms.terms))))
-    if not usual.terms.history or _explained(study, usual.terms, model) < _WORTH_A_FIT:
-        return sharpened
-    soft = fit(usual)
-    if not np.mean(np.log(soft[0].residual_std / estimate.residual_std)) < np.log(_SOFT_LEAVES):
-        return sharpened
-    simulated = _as_simulated(usual, Model(model.robot, model.terms, soft[1].theta))
-    estimate, fitted = fit(simulated)
-    # Soft friction depends on the acceleration, which smoothing and noise change equally in all blocks. A jackknife
-    # does not show this error; a fit with one octave less smoothing does.
-    wider = replace(simulated.preparation, motion_factor=2.0 * (simulated.preparation.motion_factor or 1.0))
-    shift = fit(replace(simulated, preparation=wider, cache=simulated.cache.without_motions()))[0].beta - estimate.beta
-    estimate = _widened(estimate, shift)
-    return simulated.rows, estimate, Model(model.robot, model.terms, fitted.theta)
-
-
-def _widened(estimate: Estimate, shift: Array) -> Estimate:
-    """Widen the error bars of an estimate by its shift under another preparation.
-
-    A single small difference can be chance; a large one counts.
-    """
-    noise = np.maximum(np.diag(estimate.covariance), 1e-300)
-    added = np.maximum(shift**2, motion_variance(noise, noise + shift**2, blocks=2))
-    grown = np.sqrt(1.0 + added / noise)
-    return replace(estimate, covariance=estimate.covariance * np.outer(grown, grown))
-
-
-def _as_simulated(soft: Study, model: Model) -> Study:
-    """Return the study of a simulated log with the simulator's friction law and torque delay.
-
-    Both depend on the number of simulator steps per sample. A torque command over n steps of length h acts (n − 1) h/2
-    after its time stamp. The number of steps with the smallest residual is selected.
-
-    Args:
-        soft: Study with soft friction.
-        model: First fit to it.
-    """
-    widths = usual_widths(model, simple_terms(model, CAPABILITIES["mjcf"].numbers).friction)
-    period = soft.first_motions(0)[0].filter.period
-    preparation, stated = soft.preparation, soft.between is not None and soft.between.stated
-    # An estimated delay is an effect of the held torque.
-    late = 0.0 if preparation.delay is None or soft.delay is not None else preparation.delay
-
-    def trial(steps: int, held: bool) -> Study:
-        step = period / steps
-        lag = -0.5 * (period - step) if held else 0.0
-        between = preparation.torque_between if stated else "sampled"
-        # Motions are not cached, since there are several trials.
-        changed = replace(soft, terms=as_simulated(soft.terms, widths, step), cache=soft.cache.without_motions())
-        return replace(changed, preparation=replace(preparation, delay=late + lag, torque_between=between))
-
-    trials = [trial(n, held=False) for n in _STEPS] + [trial(n, held=True) for n in _STEPS[1:] if not stated]
-    return min(trials, key=lambda one: float(np.mean(np.log(one.opening.quick_fit()[1]))))
-
-
-def _explained(study: Study, soft: Terms, model: Model) -> float:
-    """Return the share of the model's residual that the difference between both friction laws explains.
-
-    It is the median over joints, below the cut-off, on the first samples.
-    """
-    m = next((m for m in study.first_motions(0) if m.long_enough), None)
-    if m is None:
-        return 0.0
-    some = slice(0, min(len(m.t), _TEST_SAMPLES))
-    q, dq, ddq = (x[some] for x in (m.q, m.dq, m.ddq))
-    left = m.tau[some] - model.torque(q, dq, ddq, m.filter.period)
-    soft_model = Model(model.robot, soft, model.theta)
-    other = soft_model.torque(q, dq, ddq, m.filter.period) - model.torque(q, dq, ddq, m.filter.period)
-    low_pass = LowPass(min(study.cutoff_hz, 0.45 / m.filter.period), m.filter.period)
-    a, b = (low_pass(x) for x in (left, other))
-    along = np.sum(a * b, axis=0) ** 2 / np.maximum(np.sum(b * b, axis=0), 1e-300)
-    shares = along / np.maximum(np.sum(a * a, axis=0), 1e-300)
-    return float(np.median(shares[list(study.robot.torque_used)]))
+    rounder = [replace(t, smooth=_ROUNDER * t.smooth) if isinstance(t, Coulomb) else t for t in study.terms.terms]
+    if tuple(rounder) == study.terms.terms:
+        return estimate
+    other = replace(study.opening, terms=Terms(study.robot, tuple(rounder)))
+    return widened_by_shift(estimate, fit(other)[0].beta - estimate.beta)
 
 
 def _errors(rows: RegressionData, estimate: Estimate) -> dict[str, float]:
