@@ -89,7 +89,7 @@ class Drive:
 DRIVES = (
     Drive("Dynamixel XL330", "bam_xl330", "runs of [BAM](https://github.com/Rhoban/bam), Apache-2.0",
           ("--holdout", "kp=400", "--name", "xl330"),
-          ("mujoco.xml", "mujoco-dcmotor.xml", "bam-m4.json", "drive.json")),
+          ("mujoco.xml", "mujoco-dcmotor.xml", "bam-m6.json", "drive.json")),
 )  # fmt: skip
 
 

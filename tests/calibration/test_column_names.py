@@ -73,11 +73,17 @@ def orientations() -> tuple[dict[str, Floats], Floats]:
 
 
 @pytest.mark.parametrize(
-    "names", [("qx", "qy", "qz", "qw"), ("quat_x", "quat_y", "quat_z", "quat_w"), ("roll_deg", "pitch_deg", "yaw_deg")]
+    ("names", "axes"),
+    [
+        (("qx", "qy", "qz", "qw"), ""),
+        (("quat_x", "quat_y", "quat_z", "quat_w"), ""),
+        (("roll_deg", "pitch_deg", "yaw_deg"), "xyz"),
+        (("A_deg", "B_deg", "C_deg"), "ZYX"),
+    ],
 )
-def test_orientations_have_names_of_their_own(names: tuple[str, ...]) -> None:
+def test_orientations_have_names_of_their_own(names: tuple[str, ...], axes: str) -> None:
     columns, numbers = orientations()
-    values = numbers if len(names) == 4 else Rotation.from_quat(numbers).as_euler("xyz", degrees=True)
+    values = Rotation.from_quat(numbers).as_euler(axes, degrees=True) if axes else numbers
     table = sy.read_poses(columns | dict(zip(names, values.T, strict=True)), arm().robot)
     assert table.measurement.name == "pose"
     assert table.measurement.readings["rotation"] == pytest.approx(Rotation.from_quat(numbers).as_matrix(), abs=1e-9)
@@ -106,9 +112,15 @@ def test_a_moved_sensor_is_found_with_a_hold_out_too() -> None:
     found = sy.calibrate(arm().robot, columns, holdout=0.2)
     assert any("moved before row 21" in f for f in found.findings)
     # The poses of the hold-out belong to the same two places of the sensor.
+    assert found.holdout is not None
     assert found.errors(found.holdout)["position"].mean < 1e-3
 
 
 def test_eight_poses_are_too_few_but_no_crash() -> None:
     columns = {name: column[:8] for name, column in tracker().items()}
     assert "too few" in verdict_of(sy.calibrate(arm().robot, columns)).headline
+
+
+def test_columns_without_a_meaning_are_said() -> None:
+    columns = tracker() | {"W_deg": tracker()["q1_rad"], "time_s": tracker()["q1_rad"]}
+    assert sy.read_poses(columns, arm().robot).notes == ("Columns without a meaning here: W_deg.",)

@@ -43,7 +43,7 @@ def test_command_line(tmp_path: Path) -> None:
     assert f"steelyard identify rotradi {tmp_path / 'run.csv'}" in unescape(page)
     (bars,) = figures(page)  # every base parameter is counted once, as JSON has it
     assert sum(sum(trace["x"]) for trace in bars["data"]) == 25
-    assert "fit for identification" in shown.output
+    assert "suitable for identification" in shown.output
     spoiled(log, tau=column(log.tau, 1, np.negative)).save(tmp_path / "bad.csv")
     told = CliRunner().invoke(
         app, ["check", "rotradi", str(tmp_path / "bad.csv"), "--json", "--terms", "viscous,coulomb"]

@@ -93,7 +93,7 @@ def delays(robot: Robot) -> Iterator[Suspect]:
 
 
 def _with_harm(suspects: Iterable[Suspect]) -> list[Suspect]:
-    """Add suspects that give the harm of others: friction is late, too, though its shape is too uncertain to tell."""
+    """Add suspects for harm alone: a delay also shifts friction, whose shape is too uncertain to show the delay."""
     told = list(suspects)
     return [*told, *(replace(s, only_harm=True, change=None) for s in told)]
 

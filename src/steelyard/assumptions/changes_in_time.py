@@ -93,7 +93,7 @@ def _shapes(rows: LedgerRows) -> Iterator[list[Course]]:
 
 
 def _most_likely(rows: LedgerRows, sources: list[int], shapes: list[list[Course]]) -> Iterator[Course]:
-    """Find the course for every source that reduces the squared error most, beside all parameters."""
+    """Find for every source the course over time that reduces the squared error most, with all parameters fitted."""
     rank, weights = rows.rank, Normals(rows).weights
     matrix, right = np.zeros((rank, rank)), np.zeros(rank)
     own, crossed = np.zeros((2, rows.blocks, len(sources)))

@@ -204,7 +204,7 @@ class _LedgerBuilder:
         numbers = range(len(self.study.beginnings))
         dq = np.concatenate([m.dq for k in numbers for m in self.study.first_motions(k) if m.long_enough])
         sizes = np.linalg.norm(dq, axis=0)
-        sizes[sizes <= ROUNDING_SHARE * sizes.max()] = np.inf  # a joint that stands has no velocity but rounding
+        sizes[sizes <= ROUNDING_SHARE * sizes.max()] = np.inf  # the velocity of a joint at rest is rounding
         shares = dq / sizes
         return np.asarray((shares.T @ shares) ** 2)
 
@@ -230,7 +230,7 @@ class _LedgerBuilder:
 
     @cached_property
     def _tries(self) -> Array:
-        """Number of tests that the p-value of each suspect stands for: courses of time that were tried."""
+        """Number of tests behind the p-value of each suspect: the courses over time that were tried."""
         courses = [course.tries for course in self.rows.courses]
         return np.array([1] * (len(self.rows.suspects) - len(courses)) + courses)
 

@@ -201,7 +201,7 @@ class Ledger:
     def named(self, entries: Sequence[Entry]) -> str:
         """List assumptions by family, with the joints if the family is not complete.
 
-        A change of a number is not named beside the number itself.
+        If a number is listed, its change over time is not listed again.
 
         Args:
             entries: Some of the entries.

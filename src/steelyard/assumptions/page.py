@@ -55,8 +55,9 @@ def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
     if ledger is not None:
         above = "\n".join(reasons)
         yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.evidence not in above)
+        torques, parameters = len(ledger.conditions), len(ledger.parameter_conditions)
         yield (
             f"{len(ledger.of('confirmed'))} of {len(ledger.entries)} assumptions are confirmed. These logs do not test "
-            f"{len(ledger.conditions)} that torques rest on, {len(ledger.parameter_conditions)} more that only "
-            "parameters rest on. The report has each with its interval."
+            f"{torques} that affect torques, and {parameters} that affect parameters only. The report lists them with "
+            "their intervals."
         )

@@ -1,4 +1,4 @@
-"""`ValidationLogs`: what the validation logs say of the estimates from the fitted logs."""
+"""`ValidationLogs`: tests of the estimates from the fitted logs on the validation logs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.calibration.column_names import plain_name
+from steelyard.calibration.column_names import listed, plain_name
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.signals.table import Table
@@ -18,8 +18,13 @@ _LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}
 _COORDINATE = re.compile(r"^(.*?)_?([xyz])(?:_(m|mm|cm|in))?$")
 _QUATERNION = re.compile(r"^(?:(.*)_)?(?:q|quat|quaternion|orientation)_?([wxyz])$")
 _VECTOR = re.compile(r"^(?:(.*)_)?(?:r|rvec|rotvec)_?([xyz])(?:_(rad|deg))?$")
+_KUKA = re.compile(r"^(?:(.*)_)?([abc])(?:_(rad|deg))?$")
 _ROLL_PITCH_YAW = re.compile(r"^(?:(.*)_)?(roll|pitch|yaw)(?:_(rad|deg))?$")
 _DISTANCE = re.compile(r"^(?:distance|wire|length|range)_?(\d*)(?:_(m|mm|cm|in))?$")
+# Columns beside the readings: sessions, conditions of --only, radii, and what recorders add.
+_BESIDE = re.compile(
+    r"^(session|setup|station|flag.*|radius.*|.*id|no|index|row|time.*|t|t_s|date|.*temp.*|tau.*|subset)$"
+)
 _SIGMA = re.compile(r"^sigma(?:_(m|mm|cm|in|rad|deg))?$")
 # Prefixes of columns without points of the tool: errors, and markers on the base.
 _NO_POINTS = ("sigma", "std", "err", "base", "ref", "fixed")
@@ -93,6 +98,8 @@ def recognise_readings(
         Readings, and notes on unused columns.
     """
     readings, notes = _recognise(columns, kind, points)
+    if rest := _unknown(columns):
+        notes.append(f"Columns without a meaning here: {listed(rest)}.")
     for name in columns.names:
         if m := _SIGMA.match(plain_name(name)):
             unit = (m[1] or "m").lower()
@@ -107,8 +114,17 @@ def recognise_readings(
     return readings, notes
 
 
+def _unknown(columns: ReadingColumns) -> list[str]:
+    """Columns that look like no reading, such as angles with names of their own."""
+    patterns = (_COORDINATE, _QUATERNION, _VECTOR, _ROLL_PITCH_YAW, _KUKA, _DISTANCE, _SIGMA, _BESIDE)
+    return [
+        n for n in columns.names if n.lower() not in _CONTACTS and not any(p.match(plain_name(n)) for p in patterns)
+    ]
+
+
 def _recognise(columns: ReadingColumns, kind: str = "", points: Sequence[str] = ()) -> tuple[Readings, list[str]]:
     turns = {
+        **_groups(columns, _KUKA, "abc"),
         **_groups(columns, _ROLL_PITCH_YAW, ("roll", "pitch", "yaw")),
         **_groups(columns, _VECTOR, "xyz"),
         **_groups(columns, _QUATERNION, "wxyz"),
@@ -187,7 +203,8 @@ def _lengths(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Arra
 def _rotations(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Array:
     from scipy.spatial.transform import Rotation
 
-    letters = ("x", "y", "z", "w") if "w" in group else ("x", "y", "z") if "x" in group else ("roll", "pitch", "yaw")
+    known = (("x", "y", "z", "w"), ("x", "y", "z"), ("roll", "pitch", "yaw"), ("a", "b", "c"))
+    letters = next(names for names in known if set(names) == set(group))
     factors = [np.pi / 180.0 if group[x][1] == "deg" else 1.0 for x in letters]
     numbers = np.column_stack([columns.values(group[x][0], f) for x, f in zip(letters, factors, strict=True)])
     valid = np.isfinite(numbers).all(axis=1) & (np.linalg.norm(numbers, axis=1) > 0.0 if "w" in group else True)
@@ -196,8 +213,10 @@ def _rotations(columns: ReadingColumns, group: dict[str, tuple[str, str]]) -> Ar
         turned = Rotation.from_quat(numbers[valid])
     elif "x" in group:
         turned = Rotation.from_rotvec(numbers[valid])
-    else:  # turns about the fixed axes x, y, z, as in URDF
+    elif "roll" in group:  # turns about the fixed axes x, y, z, as in URDF
         turned = Rotation.from_euler("xyz", numbers[valid])
+    else:  # KUKA's turns about the moved axes z, y, x
+        turned = Rotation.from_euler("ZYX", numbers[valid])
     out[valid] = turned.as_matrix()
     return out
 

@@ -14,8 +14,8 @@ from steelyard.ground.numbers import percent
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity
 
-# Size of the jump at both ends of a drop-out, in ordinary steps and as a part of the standard deviation.
-_JUMP, _FAR = 8.0, 0.15
+# Size of the jump at both ends of a drop-out, in ordinary steps, in levels and as a part of the standard deviation.
+_JUMP, _LEVELS, _FAR = 8.0, 2.5, 0.15
 _FEW, _MANY = 3, 0.002  # least number of drop-outs, and their share of the log that spoils a result
 
 
@@ -41,7 +41,14 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
     steps = np.abs(np.diff(x))
     inner = steps[~(zero[1:] | zero[:-1])]
     ordinary = float(np.median(inner)) if len(inner) else 0.0
-    far = max(_JUMP * ordinary, _FAR * float(np.std(x[~zero])), STILL[joint.kind] if what == "position" else 0.0)
+    # Two levels of a coarse signal are its noise.
+    level = float(np.median(np.diff(np.unique(x))))
+    far = max(
+        _JUMP * ordinary,
+        _LEVELS * level,
+        _FAR * float(np.std(x[~zero])),
+        STILL[joint.kind] if what == "position" else 0.0,
+    )
     # A signal that passes through zero does not come back.
     starts, ends = np.flatnonzero(zero[1:] & ~zero[:-1]), np.flatnonzero(~zero[1:] & zero[:-1]) + 1
     for first in starts:

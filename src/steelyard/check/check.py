@@ -1,4 +1,4 @@
-"""Check whether a log is fit for identification, and say what is wrong with it and how to fix it."""
+"""Check whether a log is suitable for identification, with the problems and their remedies."""
 
 from __future__ import annotations
 

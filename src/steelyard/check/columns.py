@@ -32,7 +32,7 @@ _DUTIES = frozenset(("duty", "pwm"))
 def goal_columns(
     names: Sequence[str], joints: Sequence[str], width: int, used: Sequence[str]
 ) -> dict[str, tuple[ColumnFamily, str]]:
-    """Return the columns of "goal" and "duty" with the word that tells, where a log has them for all joints.
+    """Return the columns of "goal" and "duty" and the word that identifies them, if a log has them for all joints.
 
     Args:
         names: Numeric columns of the log.

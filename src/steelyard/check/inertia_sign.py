@@ -1,4 +1,4 @@
-"""The sign of a joint's own inertia, which tells a torque of the wrong sign from a motor that brakes.
+"""The sign of a joint's own inertia, which distinguishes a torque of the wrong sign from a braking motor.
 
 A torque with the wrong sign makes inertia and friction negative. A motor that brakes, that something else drives, or
 whose friction the controller compensates, makes friction negative only.

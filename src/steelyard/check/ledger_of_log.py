@@ -40,7 +40,7 @@ def ledger_of_log(study: Study, evidence: Evidence) -> Ledger | None:
     # Joints bear witness for one another while they move; on a joint that stands, friction holds any torque.
     if not np.all(deviations > 0.0) or moving < min(2, len(evidence.joints)):
         return None
-    # Parameters have no stated errors here: only the torque counts as harm.
+    # The errors of parameters are unknown here, so only changes of the torque count as harm.
     unknown = np.zeros(evidence.base.rank)
     return examine_assumptions(opening, model, opening.for_validation([]), rmse, 100.0 * rmse / deviations, unknown)
 
@@ -59,8 +59,8 @@ def findings_of(ledger: Ledger | None, fits: LeftOutFits) -> Iterator[Finding]:
         if entry.suspect.kind in _ELSEWHERE or entry.estimate is None or entry.standard_error is None:
             continue
         finding = _correction(entry, entry.estimate, robot)
-        # Terms that a plain fit lacks change its numbers by some per cent: a smaller mistake is for `identify`, which
-        # searches for them, and has logs that judge.
+        # Terms that a plain fit lacks change its numbers by some per cent. Smaller mistakes are left to `identify`,
+        # which searches for these terms and has validation logs.
         clear = finding.severity == "problem" and entry.harmful and entry.least_harm_percent > MOST_OF_THE_ERROR
         # With two joints, it is not identifiable which of them has the wrong scale.
         clear = clear and not (entry.suspect.kind == "torque scale" and sum(robot.torque_used) < 3)

@@ -32,7 +32,7 @@ _HARM = 0.1
 _MOST = 3
 # Standard errors by which one mistake must explain more than another to be chosen.
 _SURELY = 3.0
-# Standard errors from which on a mistake is a rival of another one.
+# A mistake is a rival of another one if it gains at least this many standard errors.
 _LIKELY = 2.0
 # Part of another one's gain that a rival explains.
 _AS_MUCH = 0.8
@@ -129,7 +129,7 @@ def _most_telling(fits: LeftOutFits) -> tuple[Mistake | None, list[str]]:
 def _without_brakes(fits: LeftOutFits, gains: dict[Mistake, Array]) -> dict[Mistake, Array]:
     """Remove turned torques and positions of joints whose inertia has the right sign as logged: their motors brake.
 
-    If only the sign of friction tells, the finding says so and has no fix.
+    If only the sign of friction is evidence, the finding states that and has no fix.
     """
     turned = {m: j for m in gains if (j := _turned_joints(fits, m))}
     if not turned:

@@ -68,7 +68,7 @@ def pictures_of(
     entries: Sequence[Finding], robot: Robot, log: Log, evidence: Evidence | None = None,
     fits: Mapping[int, Fit] | None = None,
 ) -> dict[str, FindingPicture]:  # fmt: skip
-    """Draw the complaints for which a picture is possible; return the pictures by the keys of the findings.
+    """Draw the findings for which a picture is possible; return the pictures by the keys of the findings.
 
     Args:
         entries: Findings.

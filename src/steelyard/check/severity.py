@@ -56,7 +56,7 @@ def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
         return "mend", f"Fix {_count(problems, 'problem')} before identifying from this log."
     if warnings:
         return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
-    return "good", "This log is fit for identification."
+    return "good", "This log is suitable for identification."
 
 
 def _count(entries: Sequence[Finding], word: str) -> str:

@@ -35,7 +35,8 @@ class MatchOptions:
     ] = ""
     delay: Annotated[float, typer.Option(metavar="S", help="Delay of the drives, or its first guess, s.")] = 0.0
     delayed: Annotated[
-        str, typer.Option(metavar="W", help="What is late: torque (the whole law) or goal; default: the one that fits.")
+        str,
+        typer.Option(metavar="W", help="Delayed signal: torque (the whole law) or goal; default: the one that fits."),
     ] = ""
     window: Annotated[float, typer.Option(metavar="S", help="Duration of the simulated windows, s.")] = 1.0
     holdout: Annotated[

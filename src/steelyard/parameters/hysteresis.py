@@ -311,11 +311,10 @@ class Lag(HistoryTerm):
         return abs(late) * 2.0 * np.pi * self.band_hz <= 1.0
 
     def widened_to_shift(self, late: float) -> Lag:
-        """Return the term up to the frequency at which a delay `late` [s] is a phase of `_SMALL_SHIFT`, if higher.
+        """Return the term with a wider band: up to the frequency where a delay `late` [s] is a phase of `_SMALL_SHIFT`.
 
-        Up to there Td·dτ/dt is a shift in time, valid beyond the identified band, and never more than that fraction of
-        the
-        torque: it stays bounded with the noise of faster motions.
+        Up to there Td·dτ/dt is a shift in time, which is valid beyond the identified band. It is never more than that
+        fraction of the torque, so it stays bounded with the noise of faster motions. A wider band is unchanged.
         """
         return replace(self, band_hz=max(self.band_hz, _SMALL_SHIFT / (2.0 * np.pi * max(abs(late), 1e-9))))
 

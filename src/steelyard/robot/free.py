@@ -136,8 +136,8 @@ def refuse_free(robot: Robot, what: str, instead: str) -> Robot:
 
     Args:
         robot: Robot.
-        what: What does not support free joints and loops.
-        instead: What the user can do.
+        what: Name of the function that does not support free joints and loops.
+        instead: Remedy for the user.
 
     Raises:
         RobotError: If a joint is free, or a loop is closed.

@@ -101,7 +101,7 @@ class BagReader(LogReader):
 
 
 def _check_tables(path: Path) -> None:
-    """Refuse views and triggers in a bag, which could run for ever."""
+    """Refuse views and triggers in a bag, which could run forever."""
     import sqlite3
 
     try:
