@@ -97,8 +97,8 @@ def _spikes(joint: Joint, what: str, x: Array, t: Array) -> Iterator[Finding]:
     first, unit = int(np.argmax(far)), joint.effort_unit if what == "torque" else joint.unit
     others = f", and {len(runs) - 1} more such samples" if len(runs) > 1 else ""
     message = (
-        f"The {what} of '{joint.name}' is {x[first]:.4g} {unit} at t = {t[first]:.4g} s{others}; all others are between "
-        f"{x[~far].min():.4g} and {x[~far].max():.4g} {unit}."
+        f"The {what} of '{joint.name}' is {x[first]:.4g} {unit} at t = {t[first]:.4g} s{others}; all others are "
+        f"between {x[~far].min():.4g} and {x[~far].max():.4g} {unit}."
     )
     advice = "Remove these rows from the log: no robot moves there and back within a sample."
     yield Finding("spike", "problem", message, advice, joint.name, count=len(runs))

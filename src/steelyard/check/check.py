@@ -12,10 +12,10 @@ from steelyard.assumptions.ledger import Ledger
 from steelyard.check._artefacts import (
     check_computed,
     check_drop_outs,
-    check_spikes,
     check_echo,
     check_hidden_limit,
     check_overshoot,
+    check_spikes,
     without_plateaus,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
