@@ -14,9 +14,9 @@ FATAL = ("no_torque", "current", "held_poses", "short", "aligned", "nothing_move
 # First faults of the whole log, then faults of a joint, then improvements.
 _ORDER = (
     *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "spike", "order", "gravity", "sign",
-    "position_sign", "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
-    "quantised", "saturated", "motionless", "delay", "position_steps",
-    "rank", "condition", "hidden",
+    "position_sign", "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor",
+    "unexplained", "inconsistent", "quantised", "saturated", "motionless", "delay", "position_steps", "rank",
+    "condition", "hidden",
 )  # fmt: skip
 
 
