@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steelyard.excitation.play_files import Play
     from steelyard.excitation.search import SearchSettings
     from steelyard.excitation.static_poses import Poses
+    from steelyard.floating.stance_motion import StanceMotion
     from steelyard.parameters.terms import Terms
     from steelyard.robot.robot import Robot
 
@@ -41,6 +42,14 @@ class ExciteCommand:
     ] = 0
     sensor: Annotated[
         str, typer.Option(metavar="X,Y,Z", help="With --calibrate: place of the sensor, which must see the tool, m.")
+    ] = ""
+    feet: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Floating base that stands on these frames (A: a point, A:flat): the feet stay, the base sways; "
+            "--posture: joints of the legs when it stands.",
+        ),
     ] = ""
     robot_options: opt.RobotOptions = opt.ROBOT_OPTIONS
     given: Annotated[
@@ -101,7 +110,7 @@ def _search(starts: int | None, gpu: bool) -> SearchSettings | None:
     return SearchSettings(starts=_GPU_STARTS if starts is None else starts, gpu=gpu)
 
 
-def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play | CalibrationPoses:
+def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play | CalibrationPoses | StanceMotion:
     if o.poses and (o.motion or o.targets != "csv" or o.gpu or o.starts):
         raise SteelyardError(
             "--poses designs static postures; it cannot be combined with --for, --motion, --starts or --gpu."
@@ -113,6 +122,8 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play |
             "--calibrate designs poses; it cannot be combined with --poses, --motion, --given, --for, --gpu, --starts "
             "or --motions."
         )
+    if o.feet:
+        return _stance(o)
     if o.motion:
         return _play(o)
     robot = o.robot_options.robot(o.robot)
@@ -137,6 +148,22 @@ def _design(o: ExciteCommand, stack: ExitStack) -> MotionDesign | Poses | Play |
         robot, options, motions=o.motions, given=given, noise=noise, settings=_settings(o),
         targets=opt.words(o.targets), progress=progress, checkpoint=o.checkpoint or None,
     )  # fmt: skip
+
+
+def _stance(o: ExciteCommand) -> StanceMotion:
+    """A sway on fixed feet; the limits are those of the description."""
+    from steelyard.floating import design_stance_motion
+
+    if o.poses or o.calibrate or o.motion or o.given or o.targets != "csv" or o.gpu or o.starts or o.motions > 1:
+        raise SteelyardError(
+            "--feet designs a sway; it cannot be combined with --poses, --calibrate, --motion, --given, --for, --gpu, "
+            "--starts or --motions."
+        )
+    robot = o.robot_options.robot(o.robot, free=True, floating=True)
+    d = o.design.options()
+    count = robot.dof - 6
+    posture = opt.numbers("--posture", o.design["posture"], count) if o.design["posture"] else [0.0] * count
+    return design_stance_motion(robot, opt.words(o.feet), posture, duration=d.duration, rate=d.rate, seed=d.seed)
 
 
 def _calibration_poses(o: ExciteCommand, robot: Robot) -> CalibrationPoses:

@@ -6,6 +6,7 @@ from .log_check import FloatingLogCheck, check_floating_log
 from .loop_check import LoopCheck, check_loops
 from .result import FloatingIdentification, RowScore
 from .setup import is_floating
+from .stance_motion import StanceMotion, design_stance_motion
 
 __all__ = [
     "BodyRows",
@@ -13,8 +14,10 @@ __all__ = [
     "FloatingLogCheck",
     "LoopCheck",
     "RowScore",
+    "StanceMotion",
     "check_floating_log",
     "check_loops",
+    "design_stance_motion",
     "identify_bodies",
     "identify_floating",
     "is_body_table",

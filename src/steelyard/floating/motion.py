@@ -213,10 +213,10 @@ class Preparer:
             dq[:, k] = derivative(q[:, k], h)
             ddq[:, k] = derivative(dq[:, k], h)
         for link in self.others:
-            columns = self.mapping.free[link.joint]
-            signals = {k: piece.channels[f"free.{link.joint}.{k}"] for k in columns.columns}
+            stated = self.mapping.free[link.joint]
+            free = {k: piece.channels[f"free.{link.joint}.{k}"] for k in stated.columns}
             places = _as_slice(link.coordinates)
-            q[:, places], dq[:, places], ddq[:, places] = free_motion(link, signals, columns, low_pass)
+            q[:, places], dq[:, places], ddq[:, places] = free_motion(link, free, stated, low_pass)
         rotation = None
         if self.floating is not None and self.mapping.base is not None:
             signals = {k: piece.channels[f"base.{k}"] for k in self.mapping.base.columns}

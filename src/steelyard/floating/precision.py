@@ -92,22 +92,26 @@ def most_precise(fits: Mapping[float, Precision]) -> float:
 
     Noise of accelerations and impacts bias the fit of a high cut-off: it differs from the fit of the next lower one by
     more than the error bars of the latter (the idea of Lepski's rule). Where the difference grows again towards lower
-    cut-offs, the low-pass distorts the motion of the lower one. Among bars of about the same size without a
-    difference, the lowest cut-off passes the least noise.
+    cut-offs, and the bars with it, the low-pass removes and distorts motion. Among bars of about the same size without
+    a difference, the lowest cut-off passes the least noise.
 
     Args:
         fits: Fit of each cut-off [Hz], in rising order.
     """
     order, last = [*fits], np.inf
-    while len(order) > 1 and 1.0 < (far := fits[order[-2]].distance(fits[order[-1]].theta)) < last:
+    while len(order) > 1:
+        lower, upper = fits[order[-2]], fits[order[-1]]
+        far = lower.distance(upper.theta)
+        if far <= 1.0 or (far > last and lower.size > upper.size):
+            break
         order.pop()
         last = far
     chosen = order.pop()
     least = min(fits[c].size for c in (*order, chosen))
     if fits[chosen].size > least + _UNSURE:
         chosen = min((*order, chosen), key=lambda c: fits[c].size)
-    for lower in reversed([c for c in order if c < chosen]):
-        if fits[lower].size > least + _UNSURE or fits[lower].distance(fits[chosen].theta) > 1.0:
+    for below in reversed([c for c in order if c < chosen]):
+        if fits[below].size > least + _UNSURE or fits[below].distance(fits[chosen].theta) > 1.0:
             break
-        chosen = lower
+        chosen = below
     return chosen
