@@ -59,7 +59,7 @@ def test_one_mapping_repairs_one_log(logs: list[str], tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_minority_of_the_fitted_logs_is_a_doubt() -> None:
-    """The mapping is that of all logs: with three sound ones beside it, the fourth is named, not the mapping refuted."""
+    """All logs have one mapping: with three sound ones beside it, the fourth is named, and the mapping stands."""
     sound = [clean("rotradi", seed) for seed in range(3)]
     wrong = spoiled(clean("rotradi", 3), tau=column(clean("rotradi", 3).tau, 2, np.negative))
     few = grade_model(identify(robot_of("rotradi"), [*sound, wrong], plain=True, files=False))
