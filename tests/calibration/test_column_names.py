@@ -112,6 +112,7 @@ def test_a_moved_sensor_is_found_with_a_hold_out_too() -> None:
     found = sy.calibrate(arm().robot, columns, holdout=0.2)
     assert any("moved before row 21" in f for f in found.findings)
     # The poses of the hold-out belong to the same two places of the sensor.
+    assert found.holdout is not None
     assert found.errors(found.holdout)["position"].mean < 1e-3
 
 

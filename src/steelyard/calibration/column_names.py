@@ -54,6 +54,6 @@ def no_joint_column(path: object, names: Sequence[str], joint: str, number: int,
         unit: Its unit.
     """
     return LogError(
-        f"{path}: has no column for joint '{joint}'; name it q_{joint}_{unit} or q{number}_{unit}. Its columns are "
-        f"{listed(names)}."
+        f"{path}: has no column for joint '{joint}'; name it q_{joint}_{unit} or q{number}_{unit}, or lock the joint "
+        f"if it did not move (--lock {joint}=0). Its columns are {listed(names)}."
     )
