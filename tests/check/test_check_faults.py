@@ -219,6 +219,24 @@ def test_a_joint_held_by_its_brake(name: str) -> None:
         identify(robot_of(name), log)
 
 
+def _with_spike(x: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    out[1000:1002] += 5.0 * np.ptp(x)
+    return out
+
+
+@pytest.mark.parametrize("what", ["tau", "q"])
+def test_a_spike_of_one_or_two_samples(what: str) -> None:
+    log = clean("rotradi")
+    found = _check("rotradi", spoiled(log, **{what: column(getattr(log, what), 1, _with_spike)}))
+    assert _joints(found, "spike") == ["q2"]
+    assert f"t = {log.t[1000]:.4g} s" in found.of("spike")[0].message
+    assert found.grade == "mend"
+    # A step stays where it is.
+    step = _check("rotradi", spoiled(log, tau=column(log.tau, 1, lambda x: np.where(log.t > 3.0, x + 9.0, x))))
+    assert not step.of("spike")
+
+
 def test_beyond_the_limits() -> None:
     log = clean("prrrp")
     found = _check("prrrp", spoiled(log, q=column(log.q, 1, lambda x: x + 2.0)))

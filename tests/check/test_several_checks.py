@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checked_logs import clean, column, spoiled
+from checked_logs import clean, column, robot_of, spoiled
 from typer.testing import CliRunner, Result
 
 from steelyard.cli import app
+from steelyard.identification._verdict import grade_model
+from steelyard.identification.identify import identify
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +56,15 @@ def test_one_mapping_repairs_one_log(logs: list[str], tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "--fix works on one log at a time; give one log." in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_mistake_in_a_minority_of_the_fitted_logs_is_a_doubt() -> None:
+    """All logs have one mapping: with three sound ones beside it, the fourth is named, and the mapping stands."""
+    sound = [clean("rotradi", seed) for seed in range(3)]
+    wrong = spoiled(clean("rotradi", 3), tau=column(clean("rotradi", 3).tau, 2, np.negative))
+    few = grade_model(identify(robot_of("rotradi"), [*sound, wrong], plain=True, files=False))
+    reason = next(text for text in few.reasons if "wrong sign" in text)
+    assert reason.startswith("log 4: ")
+    assert "The other fitted logs do not show this." in reason
+    most = grade_model(identify(robot_of("rotradi"), [sound[0], wrong], plain=True, files=False))
+    assert most.grade == "poor"

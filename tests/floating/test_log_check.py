@@ -66,6 +66,20 @@ def test_wrong_axes_are_named_with_the_right_ones(
     assert advice in found[0][1]
 
 
+def test_a_small_tilt_shows_the_order_of_the_quaternion_by_gravity(logs: dict, tmp_path: Path) -> None:
+    """A robot that hardly turns: noise hides the rate of its orientation, but the accelerometer shows the vertical."""
+    columns = columns_of(logs[True])
+    level = {**columns, **dict.fromkeys(NAMES["orientation"], 0.0 * columns["t"])}
+    level[NAMES["orientation"][0]] = 0.0 * columns["t"] + 1.0
+    for name, value in zip(NAMES["force"], (0.0, 0.0, 9.81), strict=True):
+        level[name] = 0.0 * columns["t"] + value
+    (found,) = kinds(level, swimmer_mapping({**POSE, **IMU, "quaternion": "xyzw"}), tmp_path)
+    assert found == ("quaternion", 'State quaternion = "wxyz".')
+    turned = {**level, NAMES["force"][1]: level[NAMES["force"][2]], NAMES["force"][2]: level[NAMES["force"][1]]}
+    (found,) = kinds(turned, swimmer_mapping({**POSE, **IMU}), tmp_path)
+    assert found[0] == "gravity"
+
+
 def test_an_accelerometer_without_gravity_or_in_g_is_found(logs: dict, tmp_path: Path) -> None:
     columns = columns_of(logs[False])
     mapping = swimmer_mapping({**POSE, **IMU})

@@ -66,6 +66,44 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
     yield Finding("drop_out", severity, message, advice, joint.name)
 
 
+# A spike lasts this many samples at most.
+_SHORT = 2
+
+
+def check_spikes(robot: Robot, log: Log) -> Iterator[Finding]:
+    """Report single samples that lie beyond all others by as much as the whole signal varies.
+
+    Args:
+        robot: Robot of the log.
+        log: Log to check.
+    """
+    for what, signal in (("torque", log.tau), ("position", log.q)):
+        if signal is None:
+            continue
+        for k, joint in enumerate(robot.joints):
+            if what == "position" or robot.torque_used[k]:
+                yield from _spikes(joint, what, signal[:, k], log.t)
+
+
+def _spikes(joint: Joint, what: str, x: Array, t: Array) -> Iterator[Finding]:
+    usual = np.quantile(x, (1.0 - _TOP, _TOP))
+    reach = max(float(np.ptp(usual)), STILL[joint.kind] if what == "position" else 0.0)
+    far = (x > usual[1] + reach) | (x < usual[0] - reach)
+    if reach == 0.0 or not far.any():
+        return
+    runs = np.diff(np.flatnonzero(np.diff(np.concatenate([[False], far, [False]]))))[::2]
+    if runs.max() > _SHORT:
+        return  # a motion, or a step
+    first, unit = int(np.argmax(far)), joint.effort_unit if what == "torque" else joint.unit
+    others = f", and {len(runs) - 1} more such samples" if len(runs) > 1 else ""
+    message = (
+        f"The {what} of '{joint.name}' is {x[first]:.4g} {unit} at t = {t[first]:.4g} s{others}; all others are "
+        f"between {x[~far].min():.4g} and {x[~far].max():.4g} {unit}."
+    )
+    advice = "Remove these rows from the log: no robot moves there and back within a sample."
+    yield Finding("spike", "problem", message, advice, joint.name, count=len(runs))
+
+
 # A limit hidden by noise: ratio of samples just at the extreme to samples just below it, least visits and share.
 _CROWDED, _VISITS, _SHARE = 5.0, 3, 0.02
 _TOP = 0.999  # quantile taken as the extreme, so that outliers do not count

@@ -15,6 +15,7 @@ from steelyard.check._artefacts import (
     check_echo,
     check_hidden_limit,
     check_overshoot,
+    check_spikes,
     without_plateaus,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # Positions in degrees, or zeros among them, falsify every row: further checks would give wrong results.
-_SPOILS_ROWS = ("degrees", "drop_out")
+_SPOILS_ROWS = ("degrees", "drop_out", "spike")
 # Pieces of a long log that are checked fully, and findings that concern the whole motion and not a single piece.
 _FULLY_CHECKED = 5
 _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
@@ -266,8 +267,11 @@ def _of_channels(robot: Robot, log: Log) -> list[Finding]:
     cut = list(check_channels(robot, log))
     hard = {e.joint for e in cut if e.kind == "saturated"}
     hidden = [e for e in check_hidden_limit(robot, log) if e.joint not in hard]
+    spikes = list(check_spikes(robot, log))
+    torn = {e.joint for e in spikes}
     lost = check_drop_outs(robot, log)
-    return [*check_times(log), *_needed(robot, log), *cut, *hidden, *lost, *check_limits(robot, log)]
+    limits = (e for e in check_limits(robot, log) if e.joint not in torn)
+    return [*check_times(log), *_needed(robot, log), *cut, *hidden, *spikes, *lost, *limits]
 
 
 def _spoilt(entries: Sequence[Finding]) -> bool:

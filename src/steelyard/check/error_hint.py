@@ -51,7 +51,7 @@ def adds_error_hint(identify: _Identify) -> _Identify:
 def _problems(
     robot: Robot, log: Any, validate: Sequence[Source], options: dict[str, Any]
 ) -> Iterator[tuple[str, Finding]]:
-    """Yield the problems of each log, fitted logs first, the findings that a mapping can fix, and joints that stand."""
+    """Yield the problems of each log, fitted logs first, joints that stand, and what a mapping can fix."""
     for given, kind in ((log, "log"), (tuple(validate), "validation")):
         if not given:
             continue
@@ -65,4 +65,4 @@ def _problems(
             name = names[k] if k < len(names) else f"{kind} {k + 1}"
             grave = [e for e in found.complaints if e.severity == "problem"]
             still = [e for e in found.complaints if e.kind == "motionless" and kind == "log"]
-            yield from ((name, e) for e in (*grave, *(e for e in found.complaints if e.fix), *still))
+            yield from ((name, e) for e in (*grave, *still, *(e for e in found.complaints if e.fix)))

@@ -17,7 +17,7 @@ from steelyard.signals.log import Finding, Log
 
 LineRole = Literal["measured", "expected", "other", "points"]
 # Kinds of findings by the signal that shows them; other kinds have no picture.
-_RAW_TORQUE = ("dead_torque", "quantised", "saturated", "echo", "drop_out", "all_dead", "torque_limit")
+_RAW_TORQUE = ("dead_torque", "quantised", "saturated", "echo", "drop_out", "spike", "all_dead", "torque_limit")
 _POSITION = ("degrees", "position_limit", "position_steps", "motionless", "nothing_moves", "hidden", "standing")
 _VELOCITY = (
     "dead_velocity", "velocity_unlike", "velocity_delay", "velocity_degrees", "velocity_sign", "velocity_factor",
@@ -108,7 +108,7 @@ def _picture(
             f"Torque of '{names[k]}'", "time [s]", f"torque [{unit}]", about, lines,
             _near(log.tau[:, k], (-limit, limit)),
         )  # fmt: skip
-    if entry.kind in (*_POSITION, "drop_out"):
+    if entry.kind in (*_POSITION, "drop_out", "spike"):
         k = joints[0] if joints else int(np.argmax(np.std(log.q, axis=0)))
         joint = robot.joints[k]
         about = "Every sample; a dashed line is a limit of the description."

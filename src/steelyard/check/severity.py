@@ -13,10 +13,10 @@ MOST_ADVICES = 5
 FATAL = ("no_torque", "current", "held_poses", "short", "aligned", "nothing_moves", "all_dead")
 # First faults of the whole log, then faults of a joint, then improvements.
 _ORDER = (
-    *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
-    "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
-    "quantised", "saturated", "motionless", "delay", "position_steps",
-    "rank", "condition", "hidden",
+    *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "spike", "order", "gravity", "sign",
+    "position_sign", "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor",
+    "unexplained", "inconsistent", "quantised", "saturated", "motionless", "delay", "position_steps", "rank",
+    "condition", "hidden",
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class ExportOptions:
 @opt.with_options(ExportOptions)
 def export(o: ExportOptions) -> None:
     """Write a model as files for other programs: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
-    from steelyard.export.model_export import FORMATS, ModelExport
+    from steelyard.export.formats import FORMATS, ModelExport
     from steelyard.export.sidecar import load_format_models
 
     def run() -> ModelExport:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.errors import ExcitationError
-from steelyard.excitation.constraints.joint_limits import JointLimits
-from steelyard.excitation.constraints.limits import Constraint, Limits
+from steelyard.excitation.constraints.limits import Constraint, JointLimits, Limits
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 

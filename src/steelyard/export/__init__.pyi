@@ -5,10 +5,9 @@ import steelyard.errors
 from .c import model_to_c, regrouped
 from .coerce import ModelLike, as_model, is_exported
 from .fmu import model_to_fmu
-from .formats import MODEL_FORMATS, ModelFormat
+from .formats import FORMATS, MODEL_FORMATS, ModelExport, ModelFormat
 from .loop_files import loops_to_table
 from .mjcf import model_to_mjcf
-from .model_export import FORMATS, ModelExport
 from .objects import LeftOutWarning, model_to_mujoco, model_to_pinocchio
 from .observer_code import observer_to_c
 from .parameter_tables import covariance_to_csv, parameters_to_csv, read_covariance

@@ -24,6 +24,8 @@ from steelyard.signals.log import Finding
 _UNIT = 0.02
 # The specific force at rest is g. A mean outside of half to twice g shows another unit or missing gravity.
 _MEAN_FORCE = (0.5, 2.0)
+# Larger angles between the mean specific force and the vertical [deg] are no errors of mounting or of an estimator.
+_TILT = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +195,37 @@ def look_at_base(signals: dict[str, Array], columns: BaseColumns, gravity: Array
                 Finding("units", "problem", f"The accelerometer reads {mean:.3g} on average, not {g:.3g} m/s².",
                         "Convert it to m/s².")
             )  # fmt: skip
+        if quaternion is not None and not out:
+            out += _compare_verticals(signals, columns, gravity, low_pass, force)
     spin = next((signals[n] for n in ("gyroscope", "angular_velocity") if n in signals), None)
-    if "orientation" in signals and spin is not None and float(np.std(spin)) > 0.0:
+    named = any(f.kind == "quaternion" for f in out)
+    if "orientation" in signals and spin is not None and float(np.std(spin)) > 0.0 and not named:
         out += _compare_turns(signals, columns, low_pass)
     return out
+
+
+def _compare_verticals(
+    signals: dict[str, Array], columns: BaseColumns, gravity: Array, low_pass: LowPass, force: Array
+) -> list[Finding]:
+    """Compare the mean specific force in the world with the vertical, for each order of the quaternion."""
+    up = -gravity / np.linalg.norm(gravity)
+    angles = {}
+    for order in ("wxyz", "xyzw"):
+        quaternion = _smooth_quaternion(signals, replace(columns, quaternion=order), low_pass)
+        assert quaternion is not None
+        mean = np.mean(np.einsum("tij,tj->ti", rotations_of(quaternion), force), axis=0)
+        cosine = float(mean @ up) / max(float(np.linalg.norm(mean)), 1e-12)
+        angles[order] = float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+    stated = columns.quaternion
+    other = "xyzw" if stated == "wxyz" else "wxyz"
+    if angles[stated] < _TILT:
+        return []
+    text = f"With the stated orientation the accelerometer reads gravity {angles[stated]:.0f}° from the vertical"
+    if angles[other] < _TILT:
+        return [Finding("quaternion", "problem", f'{text}: the order quaternion = "{stated}" is wrong.',
+                        f'State quaternion = "{other}".')]  # fmt: skip
+    return [Finding("gravity", "problem", f"{text}.", "Check the axes of the IMU (imu = {rpy = …}), the signs of its "
+                    "columns, and that the orientation is that of the body in the world.")]  # fmt: skip
 
 
 def _compare_turns(signals: dict[str, Array], columns: BaseColumns, low_pass: LowPass) -> list[Finding]:

@@ -12,6 +12,7 @@ from steelyard.errors import LogError
 from steelyard.floating.mechanism_logs import mechanism_band
 from steelyard.floating.motion import FloatingMotion, Preparer
 from steelyard.floating.setup import CONTACT_ROWS, ContactColumns, FloatingMapping
+from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.short_repr import short_repr
 from steelyard.robot.load import RobotLike, as_robot
@@ -26,6 +27,8 @@ _CUTOFF = 4.0
 # A closed contact slides if its speed exceeds this share of its speed with locked joints. Wrong radii and leg lengths
 # move a standing foot by some percent.
 _SLIDES = 0.15
+# The same relative to the other closed feet, whose own errors add to it, and to the speed that they have in common.
+_SLIDES_RELATIVE = 0.5
 # Smallest ratio of net displacement to path in a quarter of a period: jitter has almost no net displacement.
 _DIRECTED = 0.5
 
@@ -151,17 +154,23 @@ def _contact(
     rows = list(CONTACT_ROWS[contact.kind][:3])
     speeds, shares, held_speeds = [], [], []
     closed = total = stances = 0
+    known = _knows_velocity(preparer)
     for motion in motions:
         h = motion.low_pass.period
-        J = preparer.contact_jacobian(contact, motion.q)[:, rows]
-        axes = preparer.contact_axes(contact, motion.q)
-        velocity = np.einsum("tij,tjk,tk->ti", axes, J, motion.dq)
-        own = list(preparer.floating.coordinates) if preparer.floating else []
-        held = np.linalg.norm(np.einsum("tij,tj->ti", J[:, :, own], motion.dq[:, own]), axis=1)
         inside = np.zeros(len(motion.t), dtype=bool)
         trim = max(motion.low_pass.memory // 3, 1)
         inside[trim:-trim] = True
         standing = motion.standing[:, k] & inside
+        if known:
+            J = preparer.contact_jacobian(contact, motion.q)[:, rows]
+            velocity = _velocity(preparer, contact, motion)
+            own = list(preparer.floating.coordinates) if preparer.floating else []
+            held = np.linalg.norm(np.einsum("tij,tj->ti", J[:, :, own], motion.dq[:, own]), axis=1)
+        else:  # feet at rest have one common velocity relative to the base
+            each = np.stack([_velocity(preparer, c, motion) for c in preparer.unknown], axis=1)
+            stands = motion.standing[:, :, None]
+            common = np.sum(each * stands, axis=1) / np.maximum(stands.sum(axis=1), 1)
+            velocity, held = each[:, k] - common, np.linalg.norm(common, axis=1)
         closed, total = closed + int(standing.sum()), total + int(inside.sum())
         length = max(round(quarter / h), 2)
         for first, last in _stretches(standing):
@@ -175,11 +184,18 @@ def _contact(
                 shares.append(net / max(path, 1e-12))
                 held_speeds.append(float(np.mean(held[at : at + length])))
     share = closed / max(total, 1)
-    if not speeds or not _knows_velocity(preparer):
+    if not speeds or not (known or len(preparer.unknown) > 1):
         return ContactCheck(contact.frame, share, stances, float("nan"), False)
     speed = float(np.median(speeds))
-    slides = speed > _SLIDES * float(np.median(held_speeds)) and float(np.median(shares)) > _DIRECTED
+    limit = _SLIDES if known else _SLIDES_RELATIVE
+    slides = speed > limit * float(np.median(held_speeds)) and float(np.median(shares)) > _DIRECTED
     return ContactCheck(contact.frame, share, stances, speed, slides)
+
+
+def _velocity(preparer: Preparer, contact: ContactColumns, motion: FloatingMotion) -> Array:
+    """Return the velocity of a contact in the world, or relative to the base if its velocity is not measured."""
+    J = preparer.contact_jacobian(contact, motion.q)[:, list(CONTACT_ROWS[contact.kind][:3])]
+    return np.asarray(np.einsum("tij,tjk,tk->ti", preparer.contact_axes(contact, motion.q), J, motion.dq))
 
 
 def _knows_velocity(preparer: Preparer) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -160,13 +161,23 @@ Objection = tuple[Grade, str]
 
 
 def _check_complaints(result: Identification) -> Iterator[Objection]:
-    """List the complaints of `check`, each once for all logs that share it; fitted logs come first."""
+    """List the complaints of `check`, each once for all logs that share it; fitted logs come first.
+
+    A mistake in the mapping is in every log. What only a minority of the fitted logs shows is a doubt, no refutation.
+    """
     alike: dict[str, tuple[Grade, Finding, list[str]]] = {}
+    shown = Counter(entry.key for _, check in result.checks for entry in check.complaints)
     for checks, role, worst in ((result.checks, "", "poor"), (result.validation_checks, " (validation)", "usable")):
         for name, check in checks:
             for entry in check.complaints:
                 if entry.severity == "problem" or entry.kind not in HARMLESS:
-                    grade: Grade = "poor" if entry.severity == "problem" and worst == "poor" else "usable"
+                    rare = bool(entry.fix) and 2 * shown[entry.key] < len(result.checks)
+                    refutes = entry.severity == "problem" and worst == "poor" and not rare
+                    grade: Grade = "poor" if refutes else "usable"
+                    if rare and not role:
+                        entry = replace(
+                            entry, advice=f"The other fitted logs do not show this. {entry.advice}".rstrip()
+                        )
                     key = f"{entry.severity} {entry.key} {entry.message}"
                     alike.setdefault(key, (grade, entry, []))[2].append(f"{name}{role}")
     for grade, entry, names in alike.values():

@@ -7,9 +7,15 @@ from .held_payload import payload_at_rest
 from .identify import PayloadResult, RepeatStatistics, identify_payload, repeats
 from .payload import Payload, cuboid, frame_transfer, link_frame, read_payload
 from .payload_results import PayloadMotion, PayloadRun, PayloadRuns
-from .recursive import EXPECTED_SIZE_M, RecursivePayload, expected_payload, heaviest_payload
+from .recursive import (
+    EXPECTED_SIZE_M,
+    RecursivePayload,
+    TrackedPayload,
+    expected_payload,
+    heaviest_payload,
+    track_payload,
+)
 from .sensor import SensorModel, identify_payload_by_sensor, wrench_regressor
-from .track import TrackedPayload, track_payload
 
 __all__ = [
     "EXPECTED_SIZE_M", "PAYLOAD_TARGETS", "WRENCH_NOISE", "ControllerPayload", "DriveGains", "Payload", "PayloadMotion",

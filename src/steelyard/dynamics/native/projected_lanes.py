@@ -310,7 +310,7 @@ class NullSpaceRows:
         tables, width = self._tables(columns, unknowns), len(columns)
         m, (n, r), w = len(unknowns), basis.shape, vector_width()
         padded = -(-batch.samples // w) * w
-        out = on_cache_lines(padded * r * width).reshape(padded, r, width)
+        out = np.empty((padded, r, width))
         quality = np.empty((padded // w, 2, w))
         work = on_cache_lines((m * n + m * m + 2 * m * r + n * r + 2 * r * r) * w)
         basis, scale = np.ascontiguousarray(basis), np.ascontiguousarray(scale)

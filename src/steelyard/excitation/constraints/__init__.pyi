@@ -1,7 +1,6 @@
 """Constraints of a motion: limits of joints, drives and space, at every instant and between the samples."""
 
-from .joint_limits import JointLimits
-from .limits import Constraint, Limits, default_limits
+from .limits import Constraint, JointLimits, Limits, default_limits
 from .traced_limit import Plane, Point, TracedLimit, box
 
 __all__ = [

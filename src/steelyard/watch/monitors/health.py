@@ -23,9 +23,8 @@ from steelyard.payload.recursive import EXPECTED_SIZE_M, expected_payload, heavi
 from steelyard.trends.change_points import change_template
 from steelyard.trends.sequential_change import YEARLY_HZ, SeriesChange, step_evidence
 from steelyard.trends.series_statistics import significant_changes, weighted_mean
-from steelyard.watch.baseline import DriveBaseline
 from steelyard.watch.batch import ObservedBatch
-from steelyard.watch.drives import CHANNELS, DriveRound, DriveRounds
+from steelyard.watch.drives import CHANNELS, DriveBaseline, DriveRound, DriveRounds
 from steelyard.watch.monitor_base import MONITORS, Monitor, SavedArrays, WatchEvent, WatchSetup, saved_attributes
 from steelyard.watch.windows import ResidualWindows
 
