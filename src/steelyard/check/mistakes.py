@@ -164,7 +164,7 @@ def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: fl
     as_it_is, out = fits.in_sample(fits.whole, fits.weights), {}
     for mistake in trials:
         # A correction that gains nothing on the rows it is fitted to gains nothing on others.
-        if not _harms(fits, as_it_is, mistake.errors(mistake.fits.in_sample, 1, fits.weights), harm):
+        if not _harms(fits, as_it_is, mistake.errors(mistake.fits.in_sample, 1, fits.weights), 0.0):
             continue
         left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
         after, gain = left.sum(axis=0), _explained(fits, left)
