@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.calibration.chain import Chain
-from steelyard.calibration.choose import EffectChoice, EffectTrial
+from steelyard.calibration.choose import EffectChoice, EffectTrial, surely_better
 from steelyard.calibration.corrected_robot import corrected_robot, corrections_json, written_files
 from steelyard.calibration.deviation_fit import Fit, Problem
 from steelyard.calibration.errors_of import Uncertainty, tool_stds
@@ -177,11 +177,13 @@ class Calibration(OutcomeWithPage):
     def doubtful(self) -> bool:
         """Whether a gain that few poses show within their volume is too small for a description of the whole workspace.
 
-        Left-out poses are from the same volume. If the parameters may do harm elsewhere, the gain must be clear: at
-        least half of the variance of the description's error.
+        Left-out poses are from the same volume. If the parameters may do harm elsewhere, the gain must be clear:
+        half of the variance of the description's error, or a gain beyond the luck of the best of all candidates.
         """
-        nominal, full = (next(iter(self.left_out[name].mean.values())) for name in ("nominal", "full"))
-        return self.few_poses and full**2 > 0.5 * nominal**2 and self.local
+        before, after = self.left_out["nominal"], self.left_out["full"]
+        nominal, full = (next(iter(trial.mean.values())) for trial in (before, after))
+        clear = full**2 < 0.5 * nominal**2 or surely_better(before, after, len(self.choice.candidates))
+        return self.few_poses and not clear and self.local
 
     def shown(self, effect: str) -> bool:
         """Whether an `effect` is significant: without it, left-out poses are worse by two standard errors."""

@@ -83,16 +83,22 @@ def gain(simple: EffectTrial, other: EffectTrial) -> tuple[float, float]:
     return float(np.mean(change)), float(np.std(change) / np.sqrt(max(len(change), 1)))
 
 
-def surely_better(simple: EffectTrial, other: EffectTrial) -> bool:
+def surely_better(simple: EffectTrial, other: EffectTrial, tried: int = 0) -> bool:
     """Whether one candidate improves on another by more than chance, on left-out poses.
 
     Args:
         simple: Candidate to improve on.
         other: Candidate that may be better.
+        tried: Number of candidates of which the other one is the best (Bonferroni); errors then also count that the
+            fits of the folds share poses (Nadeau and Bengio 2003). 0: a plain paired test.
     """
     better, error = gain(simple, other)
     poses = int(np.count_nonzero(np.isfinite(simple.errors - other.errors)))
-    return better > quantile(2.0 * _LEVEL - 1.0, max(poses - 1, 1)) * error
+    if tried:
+        folds = min(_FOLDS, max(poses, 2))
+        error *= float(np.sqrt(1.0 + folds / (folds - 1.0)))
+    level = 1.0 - (1.0 - _LEVEL) / max(tried, 1)
+    return better > quantile(2.0 * level - 1.0, max(poses - 1, 1)) * error
 
 
 @dataclass(frozen=True, eq=False)
