@@ -31,7 +31,7 @@ def robot(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["excite", "{robot}", "-o", "{out}"], "--joints"),
         (["friction", "{robot}", "{log}"], "identify"),
         (["simulate", "{robot}", "--duration", "1"], "not support"),
-        (["excite", "{robot}", "--floating"], "leave out --floating"),
+        (["excite", "{robot}", "--floating"], "(--feet A,B,…)"),
         (["watch", "{robot}", "{log}"], "live monitor"),
         (["payload", "{robot}", "--with", "{log}", "--without", "{log}"], "[base]"),
         (["payload", "{robot}", "--with", "{log}", "--without", "{log}", "--at-rest"], "--at-rest"),

@@ -39,7 +39,7 @@ LISTS = {
     "drives": ("actuators.drive_model", "DRIVE_KINDS"),
     "frictions": ("actuators.drive_model", "DRIVE_FRICTION"),
     "drive_effects": ("actuators.drive_model", "DRIVE_EFFECTS"),
-    "formats": ("export.model_export", "FORMATS"),
+    "formats": ("export.formats", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
@@ -190,6 +190,11 @@ class _Command(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         if "--floating" in args and not any("--floating" in option.opts for option in self.params):
+            if self.full_name == "excite":
+                raise SteelyardError(
+                    "'excite' has no option --floating: name the feet on which the base stands (--feet A,B,…), or "
+                    "leave it out, and the base counts as held or hung."
+                )
             raise SteelyardError(
                 f"'{self.full_name}' supports robots with a fixed base only; leave out --floating, and the base counts "
                 "as held. `steelyard inspect`, `check`, `identify` and `payload` support floating bases."
