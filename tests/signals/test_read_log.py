@@ -110,8 +110,8 @@ def test_segments_must_cover_the_log():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.pop("q2"), "1 position columns .q1., but 2 joints: a, b"),
-        (lambda t: t.update(q3=t["q1"]), "3 position columns .*, but 2 joints"),
+        (lambda t: t.pop("q2"), "1 position columns, but 2 joints. Give --joints .* Columns: q1; joints: a, b"),
+        (lambda t: t.update(q3=t["q1"]), "3 position columns, but 2 joints. Name the joints"),
         (lambda t: t.update(q4=t.pop("q2")), "position column number 2 is missing"),
         (lambda t: (t.pop("q1"), t.pop("q2")), "no columns with joint positions"),
         (lambda t: t.pop("tau2"), "1 torque columns"),

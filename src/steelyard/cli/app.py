@@ -39,7 +39,7 @@ LISTS = {
     "drives": ("actuators.drive_model", "DRIVE_KINDS"),
     "frictions": ("actuators.drive_model", "DRIVE_FRICTION"),
     "drive_effects": ("actuators.drive_model", "DRIVE_EFFECTS"),
-    "formats": ("export.model_export", "FORMATS"),
+    "formats": ("export.formats", "FORMATS"),
     "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),

@@ -220,9 +220,12 @@ def _counted(signal: str, numbers: dict[int, str], joints: Sequence[str]) -> tup
     first = 0 if 0 in numbers else 1
     example = numbers[min(numbers)]
     if len(numbers) != len(joints):
+        fewer = f"Give --joints with the {len(numbers)} joints of the log, which locks the others, or name"
+        advice = fewer if len(numbers) < len(joints) else "Name"
         raise LogError(
-            f"there are {len(numbers)} {signal} columns ({', '.join(numbers[k] for k in sorted(numbers))}), but "
-            f"{len(joints)} joints: {', '.join(joints)}. Name the joints of the columns with the mapping's key joints."
+            f"there are {len(numbers)} {signal} columns, but {len(joints)} joints. {advice} the joints of the columns "
+            f"with the mapping's key joints. Columns: {', '.join(numbers[k] for k in sorted(numbers))}; joints: "
+            f"{', '.join(joints)}."
         )
     missing = next((k for k in range(first, first + len(joints)) if k not in numbers), None)
     if missing is not None:
