@@ -77,6 +77,7 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
     plain = study.opening  # Reuses existing rows for default terms and scheme.
     if not isinstance(plain.scheme, Dynamic) or plain.known_friction or plain.reference is not None:
         plain = replace(plain, scheme=Dynamic(), known_friction={}, reference=None)
+    rounder = replace(plain, terms=_rounder(plain.terms))
     done: dict[tuple[str, ...], tuple[RegressionData, Estimate, Model]] = {}
     out = []
     for name in FITTED:
@@ -84,7 +85,9 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
         if own.names not in done:
             fitted = plain if own.terms == plain.terms.terms else _with_terms(plain, own)
             estimate, model = fit(fitted)
-            done[own.names] = fitted.rows, _with_rounding_error(fitted, estimate, fit), model
+            if rounder.terms.terms != plain.terms.terms:
+                estimate = widened_by_shift(estimate, _shift(fitted, _with_terms(rounder, _rounder(own))))
+            done[own.names] = fitted.rows, estimate, model
         rows, estimate, model = done[own.names]
         if name == "mjcf":
             rows, estimate, model = sharp_or_soft(plain, done[own.names], fit)
@@ -122,21 +125,19 @@ def _projected(data: RegressionData, wide: BaseParameters, base: BaseParameters)
     return RegressionData(equations, len(base.parameters), lambda: blocks, data.period)
 
 
-def _with_rounding_error(study: Study, estimate: Estimate, fit: Callable[[Study], tuple[Estimate, Model]]) -> Estimate:
-    """Widen error bars by the shift of the parameters if dry friction bends at another speed.
+def _rounder(terms: Terms) -> Terms:
+    """Return the terms with dry friction that bends at a higher speed.
 
-    The fit assumes that speed, and files do not contain it. Blocks of one log all have the same error from it.
-
-    Args:
-        study: Study of the fit.
-        estimate: The fit.
-        fit: Function that fits a study with its given terms.
+    The fit assumes that speed, and files do not contain it. All blocks of a log have the same error from it.
     """
-    rounder = [replace(t, smooth=_ROUNDER * t.smooth) if isinstance(t, Coulomb) else t for t in study.terms.terms]
-    if tuple(rounder) == study.terms.terms:
-        return estimate
-    other = replace(study.opening, terms=Terms(study.robot, tuple(rounder)))
-    return widened_by_shift(estimate, fit(other)[0].beta - estimate.beta)
+    changed = (replace(t, smooth=_ROUNDER * t.smooth) if isinstance(t, Coulomb) else t for t in terms.terms)
+    return Terms(terms.robot, tuple(changed))
+
+
+def _shift(study: Study, other: Study) -> Array:
+    """Return the change of the base parameters from a study to another one of the same rows, by quick fits."""
+    fits = [one.quick_fit()[0].theta[list(one.base.independent)] for one in (study, other)]
+    return np.asarray(fits[1] - fits[0])
 
 
 def _errors(rows: RegressionData, estimate: Estimate) -> dict[str, float]:
