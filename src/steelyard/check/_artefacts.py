@@ -26,12 +26,18 @@ def check_drop_outs(robot: Robot, log: Log) -> Iterator[Finding]:
         robot: Robot of the log.
         log: Log to check.
     """
+    for joint, what, x in _logged(robot, log):
+        yield from _dropped(joint, what, x)
+
+
+def _logged(robot: Robot, log: Log) -> Iterator[tuple[Joint, str, Array]]:
+    """Yield the used torques and the positions: joint, "torque" or "position", and its samples."""
     for what, signal in (("torque", log.tau), ("position", log.q)):
         if signal is None:
             continue
         for k, joint in enumerate(robot.joints):
             if what == "position" or robot.torque_used[k]:
-                yield from _dropped(joint, what, signal[:, k])
+                yield joint, what, signal[:, k]
 
 
 def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
@@ -77,12 +83,8 @@ def check_spikes(robot: Robot, log: Log) -> Iterator[Finding]:
         robot: Robot of the log.
         log: Log to check.
     """
-    for what, signal in (("torque", log.tau), ("position", log.q)):
-        if signal is None:
-            continue
-        for k, joint in enumerate(robot.joints):
-            if what == "position" or robot.torque_used[k]:
-                yield from _spikes(joint, what, signal[:, k], log.t)
+    for joint, what, x in _logged(robot, log):
+        yield from _spikes(joint, what, x, log.t)
 
 
 def _spikes(joint: Joint, what: str, x: Array, t: Array) -> Iterator[Finding]:
