@@ -131,12 +131,15 @@ def test_the_pass_keeps_the_rows_that_the_check_looks_at(
 
 
 def test_base_parameters_are_found_once(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check, band, search, fit and files ask for those of the usual terms; the URDF, without rotors, for others."""
-    asked: list[tuple[str, ...]] = []
+    """Check, band, search, fit and files ask for those of the usual terms; the URDF, without rotors, for others.
+
+    Error bars of the files need those with rounder friction.
+    """
+    asked: list[tuple[Any, ...]] = []
     whole = study_module.base_parameters
 
     def counted(robot: sy.Robot, terms: Terms) -> Any:
-        asked.append(terms.names)
+        asked.append(terms.terms)
         return whole(robot, terms)
 
     monkeypatch.setattr(study_module, "base_parameters", counted)

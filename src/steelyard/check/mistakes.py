@@ -20,7 +20,7 @@ from steelyard.check.inertia_sign import InertiaSigns
 from steelyard.check.left_out import PARTS, Channels, LeftOutFits
 from steelyard.ground.arrays import Array
 from steelyard.ground.student import quantile
-from steelyard.regression.block_grams import BlockGrams
+from steelyard.regression.block_grams import BlockGrams, Mask
 from steelyard.signals.log import Finding
 
 # Probability that a sound log is given any of all mistakes.
@@ -165,12 +165,13 @@ def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: fl
     for mistake in trials:
         # A correction that gains little on the rows it is fitted to gains by chance on others: without this limit, a
         # sound log of a real arm had a zero that is off by a quarter turn.
-        if not _harms(fits, as_it_is, mistake.errors(mistake.fits.in_sample, 1, fits.weights), harm):
+        judges = _judges(fits, mistake)
+        if not _harms(judges, as_it_is, mistake.errors(mistake.fits.in_sample, 1, fits.weights), harm):
             continue
         left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
         after, gain = left.sum(axis=0), _explained(fits, left)
         explains = _unexplained(fits, mistake, after) < _UNEXPLAINED
-        if explains and _is_beyond(gain, errors) and _harms(fits, fits.together.sum(axis=0), after, harm):
+        if explains and _is_beyond(gain, errors) and _harms(judges, fits.together.sum(axis=0), after, harm):
             out[mistake] = gain
     return out
 
@@ -183,9 +184,24 @@ def _differ(one: Finding, other: Finding) -> bool:
     return bool(np.linalg.norm(a - b) > 0.1 * np.linalg.norm(a))
 
 
-def _harms(fits: LeftOutFits, before: Array, after: Array, least: float) -> bool:
-    """Whether the torque error is larger as logged than corrected by more than this part, in the mean of the joints."""
-    ratios = before[fits.live] / np.maximum(after[fits.live], 1e-300)
+def _judges(fits: LeftOutFits, mistake: Mistake) -> Mask:
+    """Return the equations whose errors judge a correction: of exchanged joints these two, otherwise all that live.
+
+    On a large arm two exchanged joints of the wrist hardly change the other joints' torques.
+    """
+    is_exchange = mistake.order != tuple(range(fits.robot.dof))
+    return fits.live & _concerned(fits, mistake) if is_exchange else fits.live
+
+
+def _concerned(fits: LeftOutFits, mistake: Mistake) -> Mask:
+    """Return the equations of the joints that a mistake names; all if it names none."""
+    names = {name for finding in mistake.findings for name in (finding.joint or "").split(", ")} - {""}
+    return np.array([not names or fits.robot.joint_names[j] in names for j in fits.evidence.joints])
+
+
+def _harms(judges: Mask, before: Array, after: Array, least: float) -> bool:
+    """Whether the error is larger as logged than corrected by more than this part, in the mean of the judges."""
+    ratios = before[judges] / np.maximum(after[judges], 1e-300)
     return bool(len(ratios) and np.mean(np.sqrt(ratios)) > 1.0 + least)
 
 
@@ -201,9 +217,7 @@ def _unexplained(fits: LeftOutFits, mistake: Mistake, after: Array) -> float:
     """Compute the share of the torque's power that a correction leaves, of the joints that it concerns."""
     power = np.array([gram[-1, -1] for gram in fits.whole.totals])
     power -= fits.whole.sums.sum(axis=0) ** 2 / np.maximum(fits.whole.rows.sum(axis=0), 1.0)
-    names = {name for finding in mistake.findings for name in (finding.joint or "").split(", ")} - {""}
-    concerned = [not names or fits.robot.joint_names[j] in names for j in fits.evidence.joints]
-    own = fits.live & np.array(concerned)
+    own = fits.live & _concerned(fits, mistake)
     shares = after[own] / np.maximum(power[own], 1e-300)
     return float(np.median(shares) if own.sum() > 2 else np.max(shares, initial=0.0))
 

@@ -77,7 +77,7 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
     plain = study.opening  # Reuses existing rows for default terms and scheme.
     if not isinstance(plain.scheme, Dynamic) or plain.known_friction or plain.reference is not None:
         plain = replace(plain, scheme=Dynamic(), known_friction={}, reference=None)
-    rounder = replace(plain, terms=_rounder(plain.terms))
+    shifts = _rounding_shifts(plain)
     done: dict[tuple[str, ...], tuple[RegressionData, Estimate, Model]] = {}
     out = []
     for name in FITTED:
@@ -85,8 +85,8 @@ def fit_formats(study: Study, terms: Terms, fit: Callable[[Study], tuple[Estimat
         if own.names not in done:
             fitted = plain if own.terms == plain.terms.terms else _with_terms(plain, own)
             estimate, model = fit(fitted)
-            if rounder.terms.terms != plain.terms.terms:
-                estimate = widened_by_shift(estimate, _shift(fitted, _with_terms(rounder, _rounder(own))))
+            shift = np.array([shifts.get(name, 0.0) for name in estimate.base.names])
+            estimate = widened_by_shift(estimate, shift)
             done[own.names] = fitted.rows, estimate, model
         rows, estimate, model = done[own.names]
         if name == "mjcf":
@@ -125,19 +125,21 @@ def _projected(data: RegressionData, wide: BaseParameters, base: BaseParameters)
     return RegressionData(equations, len(base.parameters), lambda: blocks, data.period)
 
 
-def _rounder(terms: Terms) -> Terms:
-    """Return the terms with dry friction that bends at a higher speed.
+def _rounding_shifts(study: Study) -> dict[str, float]:
+    """Return the shifts of the terms' parameters, by name, if dry friction bends at a higher speed, by quick fits.
 
     The fit assumes that speed, and files do not contain it. All blocks of a log have the same error from it.
+
+    Args:
+        study: Study with the usual terms.
     """
-    changed = (replace(t, smooth=_ROUNDER * t.smooth) if isinstance(t, Coulomb) else t for t in terms.terms)
-    return Terms(terms.robot, tuple(changed))
-
-
-def _shift(study: Study, other: Study) -> Array:
-    """Return the change of the base parameters from a study to another one of the same rows, by quick fits."""
-    fits = [one.quick_fit()[0].theta[list(one.base.independent)] for one in (study, other)]
-    return np.asarray(fits[1] - fits[0])
+    rounder = [replace(t, smooth=_ROUNDER * t.smooth) if isinstance(t, Coulomb) else t for t in study.terms.terms]
+    if tuple(rounder) == study.terms.terms:
+        return {}
+    other = replace(study, terms=Terms(study.robot, tuple(rounder)))
+    shift = other.quick_fit()[0].theta - study.quick_fit()[0].theta
+    parameters = study.base.parameters[study.robot.inertial_count :]
+    return {p.name: float(x) for p, x in zip(parameters, shift[study.robot.inertial_count :], strict=True)}
 
 
 def _errors(rows: RegressionData, estimate: Estimate) -> dict[str, float]:
