@@ -162,6 +162,7 @@ def _left_out_freely(fits: LeftOutFits, mistake: Mistake) -> Array:
 def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: float) -> dict[Mistake, Array]:
     """Compute the gains of corrections on left-out parts, for those that gain by at least `errors` standard errors."""
     as_it_is, out = fits.in_sample(fits.whole, fits.weights), {}
+    same = tuple(range(fits.robot.dof))
     for mistake in trials:
         # A correction that gains little on the rows it is fitted to gains by chance on others: without this limit, a
         # sound log of a real arm had a zero that is off by a quarter turn.
@@ -171,7 +172,10 @@ def _gains(fits: LeftOutFits, trials: Sequence[Mistake], errors: float, harm: fl
         left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
         after, gain = left.sum(axis=0), _explained(fits, left)
         explains = _unexplained(fits, mistake, after) < _UNEXPLAINED
-        if explains and _is_beyond(gain, errors) and _harms(judges, fits.together.sum(axis=0), after, harm):
+        before = fits.together.sum(axis=0)
+        # Exchanged channels are both wrong: if one of them alone gains, its friction or delay is the cause.
+        groups = [judges] if mistake.order == same else list(np.eye(len(judges), dtype=bool)[judges])
+        if explains and _is_beyond(gain, errors) and all(_harms(one, before, after, harm) for one in groups):
             out[mistake] = gain
     return out
 
