@@ -126,12 +126,36 @@
       return;
     }
     if (main.dataset.keep) { return; }
-    Steelyard.ask("/body/" + stage + location.search).then(function (html) {
-      var refusal = main.querySelector(".trouble.refusal");
-      Steelyard.swap(main, html);
-      if (refusal) { show(refusal, refusal); }
-    }).catch(function () { return null; });
+    Steelyard.ask("/body/" + stage + location.search).then(function (html) { replace(main, html); })
+      .catch(function () { return null; });
   };
+
+  // A pressed button must still be there when it is let go.
+  var pressed = false;
+  document.addEventListener("pointerdown", function () { pressed = true; }, true);
+  ["pointerup", "pointercancel"].forEach(function (kind) {
+    document.addEventListener(kind, function () { setTimeout(function () { pressed = false; }, 0); }, true);
+  });
+
+  // Replace the stage, but leave its refusal and what the user has typed in the meantime.
+  function replace(main, html) {
+    if (pressed || main.querySelector("form[aria-busy]")) { setTimeout(replace, 50, main, html); return; }
+    var refusal = main.querySelector(".trouble.refusal"), entries = typed(main);
+    Steelyard.swap(main, html);
+    entries.forEach(function (entry) {
+      var form = main.querySelector("form[data-action='" + CSS.escape(entry.action) + "']");
+      var field = form && form.elements.namedItem(entry.name);
+      if (field && field.type === entry.type) { field.value = entry.value; }
+    });
+    if (refusal) { show(refusal, refusal); }
+  }
+  function typed(main) {
+    return Array.from(main.querySelectorAll("form[data-action] input, form[data-action] textarea")).filter(function (field) {
+      return field.name && /^(text|number|search|textarea)$/.test(field.type) && field.value !== field.defaultValue;
+    }).map(function (field) {
+      return { action: field.form.dataset.action, name: field.name, type: field.type, value: field.value };
+    });
+  }
 
   // On a narrow screen the rail is a row; scroll the current stage to its middle.
   function showStage() {
